@@ -452,6 +452,7 @@ def _shown(address: str) -> str:
 
 def _read_address(address: str, name: str = "") -> tuple[str, Sequence[str]]:
     """The address for the ORB, and the hosts in it."""
+    address = address.strip()
     scheme = address.partition(":")[0].lower()
     if scheme in ("corbaloc", "corbaname"):
         return _located(address, name)
@@ -461,13 +462,14 @@ def _read_address(address: str, name: str = "") -> tuple[str, Sequence[str]]:
     try:
         with path.open("rb") as file:
             raw = file.read(_MOST_IOR + 1)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a null character
+        why = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            f"{address}: {error.strerror}; a channel is corbaloc:..., corbaname:... or a file with its reference"
+            f"{address}: {why}; a channel is corbaloc:..., corbaname:... or a file with its reference"
         ) from None
     if len(raw) > _MOST_IOR:
         raise ConfigError(f"{address}: too long for a file with a reference")
-    return _reference(raw.decode("ascii", "replace").strip(), address)
+    return _reference(raw.decode("utf-8-sig", "replace").strip(), address)
 
 
 def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
@@ -483,6 +485,7 @@ def _reference(text: str, what: str) -> tuple[str, Sequence[str]]:
 def _located(address: str, name: str) -> tuple[str, Sequence[str]]:
     """An address with the version of GIOP; the default, 1.0, has no wide texts."""
     scheme, _, rest = address.partition(":")
+    scheme = scheme.lower()  # JacORB knows it in small letters only
     places, found, addresses = re.split("[/#]", rest, maxsplit=1)[0], [], []
     for place in places.split(","):
         match = _ADDRESS.fullmatch(place)

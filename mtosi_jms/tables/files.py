@@ -237,7 +237,7 @@ class _Walk:
                 with os.scandir(folder) as entries:
                     for entry in entries:
                         if not _holds(entry.is_dir):
-                            yield from self._file(entry.path)
+                            yield from self._file(entry.path, named=self._may_hide_a_folder(entry))
                         elif self._sieve.deep:
                             (links if entry.is_symlink() else folders).append(entry.path)
             except OSError as error:
@@ -246,6 +246,11 @@ class _Walk:
                 self._rejects.append(_unlisted(folder, error))
             if not folders:
                 links.sort(reverse=True)
+
+    def _may_hide_a_folder(self, entry: os.DirEntry[str]) -> bool:
+        """Whether an entry is a link that leads nowhere, perhaps to a folder that is not mounted."""
+        is_lost = entry.is_symlink() and not os.path.exists(entry.path)  # noqa: PTH110
+        return is_lost and self._sieve.deep and not entry.name.startswith(".")
 
     def _file(self, path: str, *, named: bool = False) -> Iterator[FileState]:
         if not self._sieve.takes_name(path, named=named):

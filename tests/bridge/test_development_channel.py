@@ -159,11 +159,20 @@ def test_a_reference_as_people_write_it(
     digits = jacorb.log.with_name("channel.ior").read_text().strip().partition(":")[2]
     text = scheme + newline + newline.join(digits[at : at + 64] for at in range(0, len(digits), 64)) + newline
     file = tmp_path / "wrapped.ior"
-    file.write_bytes(text.encode())
-    for one in (str(file), text):
+    file.write_bytes(text.encode("utf-8-sig"))
+    for one in (str(file), text, f"\n{text}"):
         channel = orb.channel(one, 0)
         assert channel.is_alive()
         channel.close()
+
+
+@pytest.mark.obligation("ENC8")
+def test_the_scheme_of_an_address_in_other_letters(orb: Any, jacorb_address: str) -> None:
+    channel = orb.channel(jacorb_address.replace("corbaloc:", "CorbaLoc:"), 0)
+    assert channel.is_alive()
+    channel.close()
+    with pytest.raises(ConfigError, match="it has no #NAME"):
+        orb.channel("CORBANAME::ems/x")
 
 
 def test_a_channel_of_another_charset(jacorb_jars: list[Path], orb: Any, tmp_path: Path) -> None:
@@ -193,6 +202,7 @@ def test_a_channel_of_another_charset(jacorb_jars: list[Path], orb: Any, tmp_pat
         ("IOR:0", "the reference: no object reference"),
         ("IOR:00", "the reference: the reference ends early"),
         ("/no/such/file", "/no/such/file: No such file or directory"),
+        ("a\0b", "null"),
     ],
 )
 def test_addresses_that_are_none(orb: Any, address: str, said: str) -> None:

@@ -60,6 +60,8 @@ def test_what_is_no_file_or_has_an_odd_name_is_rejected_by_name(put: Put, landin
     os.mkfifo(landing / "pipe.txt")
     (landing / "broken.xml").symlink_to("nowhere")
     (landing / "round.xml").symlink_to("round.xml")
+    (landing / "share").symlink_to("not-mounted")
+    (landing / ".#lock").symlink_to("an editor's")
     with socket.socket(socket.AF_UNIX) as listening:
         before = Path.cwd()
         os.chdir(landing)  # the name of a socket must be short
@@ -79,7 +81,8 @@ def test_what_is_no_file_or_has_an_odd_name_is_rejected_by_name(put: Put, landin
     }
     names, rejects = found(landing)
     assert names == ["a.xml", "in.xml"]
-    assert rejects == {**expected, "folder-\\xff": "its name is not UTF-8; rename it"}
+    folders = {"share": "No such file or directory", "folder-\\xff": "its name is not UTF-8; rename it"}
+    assert rejects == {**expected, **folders}
     assert found(landing / "*.xml") == (["a.xml"], {name: why for name, why in expected.items() if "zip" not in name})
     with pytest.raises(SpoolError, match=NOT_REGULAR):
         found(landing / "pipe.xml")
