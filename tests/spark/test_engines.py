@@ -67,7 +67,7 @@ def made(out: Path) -> dict[str, Any]:
         {"object_type": "ME", "on_incomplete": "filter"},
         pytest.param({"object_type": "ME,EH"}, marks=pytest.mark.endurance),
         {"object_type": "ALL"},
-        {"object_type": "ALL", "landing": "samples"},
+        pytest.param({"object_type": "ALL", "landing": "samples"}, marks=pytest.mark.endurance),
     ],
     ids=str,
 )

@@ -49,7 +49,7 @@ def versions(spark: Any, out: Path, kind: str) -> list[dict[str, str]]:
     return [{"versionAsOf": str(row["snapshot_id"])} for row in rows]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.endurance)])
 def test_an_ingest_is_a_version(lake: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path, kind: str) -> None:
     out = tmp_path / "out"
     options = IngestOptions(landing=landing, out=out, format=kind)

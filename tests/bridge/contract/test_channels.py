@@ -187,8 +187,9 @@ def test_nothing_to_pull(channel: Channel) -> None:
     assert list(source.pull(timeout=0.01)) == []
 
 
-def test_disconnecting_wakes_who_pulls(channel: Channel) -> None:
-    for _ in range(20):  # each time at another moment of a pull
+@pytest.mark.parametrize("times", [5, pytest.param(100, marks=pytest.mark.endurance)])
+def test_disconnecting_wakes_who_pulls(channel: Channel, times: int) -> None:
+    for _ in range(times):  # each time at another moment of a pull
         source = connected(channel, None, PULL)
         with ThreadPoolExecutor(1) as threads:
             pulled = threads.submit(source.pull)
