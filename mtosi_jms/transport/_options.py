@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, Final, NamedTuple
@@ -104,6 +105,10 @@ class NetworkOptions(ConnectOptions):
     close_timeout: float = field(default=5.0, metadata=SECONDS)
     reconnect: bool = field(default=True, metadata=FLAG)
     reconnect_timeout: float | None = field(default=None, metadata=SECONDS)
+
+    def goodbye(self) -> float:
+        """Return the time, by the monotonic clock, until which closing that begins now waits for the provider."""
+        return time.monotonic() + min(self.close_timeout, self.send_timeout)
 
 
 def completed(

@@ -107,8 +107,7 @@ class Channel:
 
     def goodbye(self, deadline: float | None = None) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the provider: `deadline` at most."""
-        ends = time.monotonic() + min(self.options.close_timeout, self.options.send_timeout)
-        return ends if deadline is None else min(ends, deadline)
+        return self.options.goodbye() if deadline is None else min(self.options.goodbye(), deadline)
 
     def check_alive(self) -> None:
         if self._failed is not None:

@@ -65,7 +65,7 @@ class JvmConnection(ConnectionCore):
         return self.channel.is_up
 
     def goodbye(self) -> float:
-        return self.channel.goodbye()
+        return self.options.goodbye()
 
     def _where(self) -> str:
         return f"{self.channel}, {self.metadata.provider} {self.metadata.provider_version}"

@@ -25,7 +25,7 @@ from mtosi_jms.transport.stomp._link import Link, OnSettled
 from mtosi_jms.transport.stomp._messages import incoming, outgoing
 from mtosi_jms.transport.stomp._options import Address, StompOptions
 from mtosi_jms.transport.stomp._reconnector import Reconnector
-from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Subscriptions, goodbye
+from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Subscriptions
 from mtosi_jms.transport.stomp._temporary import Temporaries
 from mtosi_jms.transport.stomp._transaction import Transaction, transact
 
@@ -106,10 +106,6 @@ class Channel:
             del self._returned[oldest]
 
     # The methods below are called without the lock, because they talk to the broker.
-
-    def goodbye(self) -> float:
-        """Returns the time, by the monotonic clock, until which closing waits for the broker."""
-        return goodbye(self.options)
 
     def close(self, deadline: float) -> None:
         """Waits until everything sent has arrived, up to the deadline, and ends the connection."""

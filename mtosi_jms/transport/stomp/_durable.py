@@ -7,7 +7,6 @@ import dataclasses
 import logging
 import re
 import threading
-import time
 import uuid
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,7 +17,7 @@ from mtosi_jms.transport._session_core import ConsumerSpec
 from mtosi_jms.transport.stomp._frames import Frame, Received
 from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import Address, StompOptions
-from mtosi_jms.transport.stomp._subscriptions import Answer, Collector, goodbye
+from mtosi_jms.transport.stomp._subscriptions import Answer, Collector
 
 log = logging.getLogger(__package__)
 
@@ -96,7 +95,7 @@ def _exchanged(address: Address, options: StompOptions, durable: str, text: str 
     except MtosiError as error:
         raise link.take_refused() or error from None
     finally:
-        link.close(min(goodbye(options), time.monotonic() + options.close_timeout))
+        link.close(options.goodbye())
     texts = [body.decode() for headers, body in found if _END not in headers]
     return texts[-1] if texts else None
 

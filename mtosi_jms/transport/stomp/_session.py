@@ -136,7 +136,7 @@ class StompSession(BufferedSession[Entry, Feed]):
             if not self._closed:
                 return self._enter(spec, feed, consumer)
         feed.closed = True  # by another thread meanwhile, which has not seen this consumer
-        self.channel.unsubscribe(feed, self.channel.goodbye())
+        self.channel.unsubscribe(feed, self.connection.goodbye())
         self._check_open()
         return consumer
 
@@ -281,7 +281,7 @@ class StompConnection(ConnectionCore):
         return self.channel.link is not None
 
     def goodbye(self) -> float:
-        return self.channel.goodbye()
+        return self.options.goodbye()
 
     def _where(self) -> str:
         return f"{self.channel.address}, {self.metadata.provider} {self.metadata.provider_version}"

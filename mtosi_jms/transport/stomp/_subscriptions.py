@@ -11,10 +11,9 @@ import itertools
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError, UnknownOutcomeError
 from mtosi_jms.transport._base import Interruption
@@ -24,13 +23,6 @@ from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._options import StompOptions
 
 log = logging.getLogger(__package__)
-
-_MILLISECONDS: Final = 1000
-
-
-def goodbye(options: StompOptions) -> float:
-    """Returns the time, by the monotonic clock, until which closing waits for the broker."""
-    return time.monotonic() + min(options.close_timeout, options.send_timeout)
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +115,7 @@ class Subscriptions:
             if failed:
                 if isinstance(error, UnknownOutcomeError):
                     with contextlib.suppress(TransportError):
-                        link.send([made.end()], goodbye(self._options))
+                        link.send([made.end()], self._options.goodbye())
                 raise
         with self._lock:
             made.made = made.made or made.link is link
@@ -131,7 +123,7 @@ class Subscriptions:
             if not closed:
                 feed.subscriptions.append(made)
         if closed:
-            self.end([made], goodbye(self._options))
+            self.end([made], self._options.goodbye())
 
     def end(self, subscriptions: Sequence[Subscription], deadline: float) -> None:
         """Ends subscriptions; the broker delivers unacknowledged messages again."""
@@ -192,7 +184,7 @@ class Subscriptions:
             again.made = again.made or again.link is link
             closed = again.number not in self._known
         if closed:
-            self.end([again], goodbye(self._options))
+            self.end([again], self._options.goodbye())
 
     def restore(self, link: Link) -> None:
         """Makes all subscriptions on a new link. Raises MtosiError: the broker refuses one of them."""
@@ -207,7 +199,7 @@ class Subscriptions:
             for one in all_of_them:
                 one.made = one.link is link
             ended = [one for one in all_of_them if one.number not in self._known]
-        self.end(ended, goodbye(self._options))
+        self.end(ended, self._options.goodbye())
 
     # The caller of every method below holds the lock.
 
