@@ -74,6 +74,7 @@ class _Event:
         self._lock.acquire()
 
     def wait(self, seconds: float | None) -> None:
+        """Wait for so many seconds at most. Then the event is clear again."""
         self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
 
     def set(self) -> None:

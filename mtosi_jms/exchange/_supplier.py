@@ -281,6 +281,7 @@ class Supplier:
             self._end(session)
 
     def _serve(self, delivery: Delivery, session: Session) -> bool:
+        """Answer a request; return whether to receive more."""
         with self._lock:  # in one step: `drain` sees the request as busy, or this sees that it was stopped
             if self._stopped.is_set():  # it is delivered again
                 give_back(delivery)

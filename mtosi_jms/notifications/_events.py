@@ -50,6 +50,7 @@ def is_release1(event: object) -> bool:
 
 
 def _notify_1x(root: str | None) -> tuple[type[XmlObject], ClassTable] | None:
+    """Return the class of `notify` in MTOSI 1.x, and the table of what it holds."""
     notify = find_element(_NOTIFY_1X, root)
     return None if notify is None else (notify, notify.__xml__.field("message").table())
 

@@ -89,6 +89,7 @@ class Heartbeats:
                 self._beat(run)
 
     def _beat(self, run: object) -> None:
+        """The lock is held."""
         self._next = self._timer.call_later(self._interval, lambda: self._due(run))
         try:
             event = own_event(Heartbeat, self._object_name, object_type=self._object_type, os_time=moment())

@@ -500,6 +500,7 @@ class NameTree:
             name = above
 
     def within(self, name: str) -> Iterator[str]:
+        """Yield the name and all names below it, outermost first."""
         waiting = [name]
         while waiting:
             found = waiting.pop()

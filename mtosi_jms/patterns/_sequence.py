@@ -83,6 +83,7 @@ class DigestRing:
         self._newest = -1
 
     def put(self, number: int, digest: bytes) -> None:
+        """`number` is higher than all before."""
         self._newest = number
         if not self._size:
             return
@@ -155,6 +156,7 @@ class BatchSequence(Generic[P]):
         return Known.UNPROVEN if unproven else Known.SAME
 
     def add(self, number: int, end: bool, payload: P, digest: bytes | str, run: str = "") -> None:
+        """Take a new batch; the caller has made sure that it fits."""
         if self.base is None and number in (0, 1):
             self.base = number
         self.highest = max(self.highest, number)

@@ -175,6 +175,7 @@ class ConsumerRuntime:
         self.drain()
 
     def _begin_drain(self, seconds: float | None) -> None:
+        """Tells it to end, and does not wait."""
         with self._lock:
             self._drain_by = self._clock() + (self.rules.drain if seconds is None else seconds)
             self._draining.set()

@@ -71,6 +71,8 @@ class Health:
 
 
 class Record:
+    """See above; changed by the receiving thread alone."""
+
     def __init__(self, destination: str, clock: Callable[[], float], on_error: ErrorHook | None) -> None:
         self._destination = destination
         self._clock = clock

@@ -121,6 +121,7 @@ class Workers:
                 self._start()
 
     def counts(self) -> tuple[int, int, int]:
+        """How many messages are being handled, how many wait, and how many threads are stuck."""
         with self._lock:
             return len(self._busy) + len(self._outcomes), len(self.lanes), len(self._stuck)
 

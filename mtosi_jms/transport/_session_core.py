@@ -490,6 +490,7 @@ class SessionCore(Session, Generic[E, S]):
         self.pump.end()
 
     def shut(self) -> None:
+        """Marks the session and its consumers as closed; `leave` does the rest."""
         self._closed = True
         for consumer in self.consumers:
             consumer.shut()
@@ -586,7 +587,8 @@ class ConnectionCore(Connection):
         return f"<{type(self).__name__} {self._where()}, {state}, {self.open_sessions} sessions>"
 
     @abstractmethod
-    def _where(self) -> str: ...
+    def _where(self) -> str:
+        """The provider's name for people, without credentials."""
 
     @property
     def open_sessions(self) -> int:
@@ -600,7 +602,8 @@ class ConnectionCore(Connection):
             return made
 
     @abstractmethod
-    def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]: ...
+    def _session(self, ack_mode: AckMode, transacted: bool) -> SessionCore[Any, Any]:
+        """The lock is held."""
 
     def goodbye(self) -> float:
         """Returns the time, by the monotonic clock, until which closing waits for the provider."""
@@ -615,7 +618,8 @@ class ConnectionCore(Connection):
             self._ended.set()
 
     @abstractmethod
-    def _finish(self, deadline: float) -> None: ...
+    def _finish(self, deadline: float) -> None:
+        """Ends the rest of the connection, when all sessions are closed."""
 
     # The caller of every method below holds the lock.
 

@@ -42,7 +42,9 @@ _AGAIN: Final = 0.1
 class Owner(Protocol):
     """The owner of a channel. Its methods are called without the lock unless they say otherwise."""
 
-    def on_lost(self, link: Link) -> None: ...
+    def on_lost(self, link: Link) -> None:
+        """The lock is held."""
+        ...
 
     def on_link(self, link: Link) -> None:
         """Restores on a new link what existed on the lost one. Raises MtosiError: the provider refuses it."""
@@ -52,7 +54,9 @@ class Owner(Protocol):
 
     def on_reconnected(self) -> None: ...
 
-    def wake_all(self) -> None: ...
+    def wake_all(self) -> None:
+        """The lock is held."""
+        ...
 
 
 class Channel:
@@ -177,6 +181,7 @@ class Channel:
                 session.close()
 
     def note_failure(self, link: Link, error: MtosiError, deadline: float | None = None) -> bool:
+        """Checks whether the link is lost, after a call on it failed."""
         if link.lost is None:
             try:
                 with self.session(link, self.goodbye(deadline)):
@@ -207,6 +212,7 @@ class Channel:
         self._expected.pop(number, None)
 
     def claim(self, durable: str) -> None:
+        """Raises IllegalStateError if a consumer has the durable subscription. The lock is held."""
         if (reader := self.durables.get(durable)) is not None:
             why = "messages of it are not acknowledged" if reader.closed else "a consumer has it"
             raise IllegalStateError(f"durable subscription {durable!r}: {why}")

@@ -214,6 +214,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
     def _send_in_turn(
         self, destination: Destination, message: JmsMessage, pending: Pending, timeout: float | None
     ) -> None:
+        """In the thread of `SendsInTurn`; its time begins now."""
         deadline = self.channel.deadline() if timeout is None else time.monotonic() + timeout
         pending.complete(self._send_now(destination, message, deadline))
 
@@ -396,6 +397,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
         return None if self.receives_until is None else self.receives_until + _ANSWER
 
     def is_busy(self) -> bool:
+        """Whether a listener has a message or will get one. The lock is held."""
         return self._listened is not None or any(feed.buffer for feed in self._feeds)
 
     def settle(self, delivery: Delivery, *, failed: bool) -> None:
@@ -589,6 +591,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
                     self.channel.give_up(link, error)
 
     def lost(self, link: Link) -> None:
+        """The lock is held."""
         for feed in self._feeds:
             if feed.link is link:
                 feed.link = feed.consumer = feed.session = None

@@ -298,6 +298,7 @@ class Link:
                 raise receipt.refused from None
 
     def _withdraw(self, receipts: Iterable[str]) -> bool:
+        """Removes receipts; returns whether any was open."""
         with self._lock:
             open_ones = [self._receipts.pop(number, None) for number in receipts]
         return any(open_ones)

@@ -88,6 +88,8 @@ class Entry(BufferedEntry):
 
 
 class Subscriptions:
+    """The subscriptions of one connection, by number. `lock` is the connection's, which guards this state."""
+
     def __init__(self, lock: threading.Lock, options: StompOptions) -> None:
         self._lock = lock
         self._options = options
@@ -266,6 +268,7 @@ class Collector:
         return answers is not None
 
     def end(self) -> None:
+        """Ends all waits, because the link was lost. The lock is held."""
         for answers in self._answers.values():
             answers.put(None)
 
