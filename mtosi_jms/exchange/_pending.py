@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
@@ -53,41 +53,35 @@ class ReceiveFailed:
     error: Exception
 
 
+@dataclass(eq=False, repr=False)
 class PendingExchange:
     """One exchange, with what was received for its caller and not taken yet (`inbox`).
 
     `awaits_id`: the request's message id will be known once it is sent. `held`: envelopes out of turn when the exchange
     failed, by batch number. `closed`: it was given up, or its end was seen. `is_observed`: its end is reported."""
 
-    def __init__(
-        self,
-        exchange: Exchange[Any],
-        request: RequestInfo,
-        package: str,
-        now: float,
-        *,
-        awaits_id: bool,
-        telemetry: Telemetry | None = None,
-    ) -> None:
-        self.state = exchange
-        self.request = request
-        self.package = package
-        self.awaits_id = awaits_id
-        self.inbox: deque[Any] = deque()
-        self.held: Mapping[int, Any] = {}
-        self.closed = False
-        self.publication: Publication | None = None
-        self.is_observed = telemetry is not None or log.isEnabledFor(logging.INFO)
-        self._telemetry = telemetry
-        self._batches = 0
-        self._is_reported = False
+    state: Exchange[Any]
+    request: RequestInfo
+    package: str
+    began: float
+    awaits_id: bool
+    telemetry: Telemetry | None = None
+    inbox: deque[Any] = field(default_factory=deque)
+    held: Mapping[int, Any] = field(default_factory=dict)
+    closed: bool = False
+    publication: Publication | None = None
+    is_observed: bool = False
+    is_reported: bool = False
+    batches: int = 0
+
+    def __post_init__(self) -> None:
+        self.is_observed = self.telemetry is not None or log.isEnabledFor(logging.INFO)
         self._wake: Callable[[], object] | None = None
         self._left: float | None = None  # at first the caller waits for the request to be sent
         self._away = 0.0
-        self._began = now
-        self._look: float | None = None if request.consumers is None else now + _UNCONSUMED
-        if telemetry is not None:
-            telemetry.began(Role.REQUESTOR)
+        self._look: float | None = None if self.request.consumers is None else self.began + _UNCONSUMED
+        if self.telemetry is not None:
+            self.telemetry.began(Role.REQUESTOR)
 
     @property
     def correlation_id(self) -> str:
@@ -123,7 +117,7 @@ class PendingExchange:
     def time_left(self, now: float) -> float | None:
         """Return the seconds that are left of the total time, for sending the request; None: no limit."""
         total = self.state.timeouts.total
-        return None if total is None else max(0.0, self._began + total - self.time(now))
+        return None if total is None else max(0.0, self.began + total - self.time(now))
 
     def sent(self, now: float) -> None:
         """Note that the request was sent. The exchange's time stops until the caller waits for a reply."""
@@ -132,32 +126,32 @@ class PendingExchange:
 
     def note(self, action: Any, now: float) -> None:
         if isinstance(action, Release):
-            self._batches += 1
+            self.batches += 1
         elif isinstance(action, Fault):
             self.report("fault" if isinstance(action.payload, Envelope) else type(action.payload).__name__, now)
         elif isinstance(action, Fail):
             error = action.error
-            if self._telemetry is not None and isinstance(error, IncompleteBatchError):
-                self._telemetry.count(Count.GAPS, self.request.destination, len(error.missing))
+            if self.telemetry is not None and isinstance(error, IncompleteBatchError):
+                self.telemetry.count(Count.GAPS, self.request.destination, len(error.missing))
             self.report(type(error).__name__, now, error)
         else:
             self.report("answered", now)
 
     def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
-        if self._is_reported or not self.is_observed:
+        if self.is_reported or not self.is_observed:
             return
-        self._is_reported = True
+        self.is_reported = True
         if self.publication is not None:
             self.publication.end(error=error)
         report(
             log,
             Role.REQUESTOR,
-            self._telemetry,
+            self.telemetry,
             Asked(self.request.operation, self.request.destination),
             self.correlation_id,
             outcome=outcome,
-            seconds=now - self._began,
-            batches=self._batches,
+            seconds=now - self.began,
+            batches=self.batches,
             error=error,
         )
 

@@ -60,6 +60,7 @@ class BufferedEntry(ABC):
 
 E = TypeVar("E", bound=BufferedEntry)
 F = TypeVar("F", bound=BufferedFeed)
+C = TypeVar("C", bound=ConsumerCore[Any, Any])
 
 
 class BufferedConsumer(ConsumerCore[E, F]):
@@ -157,6 +158,12 @@ class BufferedSession(SessionCore[E, F]):
     def _check_open(self) -> None:
         with self.lock:
             self.check_open()
+
+    def _enter(self, consumer: C) -> C:
+        """The lock is held."""
+        self._feeds[consumer.source] = None
+        self.consumers[consumer] = None
+        return consumer
 
     def _kept_feed(self, spec: ConsumerSpec) -> F | None:
         """Returns the feed of a closed consumer that would withhold messages from this new one. The lock is held."""

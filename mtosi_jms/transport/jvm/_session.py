@@ -303,9 +303,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
             if spec.durable is not None and not spec.shared:
                 self.channel.claim(spec.durable)
             if (kept := self._kept_feed(spec)) is not None:
-                consumer = JvmConsumer(self, spec, kept)
-                self.consumers[consumer] = None
-                return consumer
+                return self._enter(JvmConsumer(self, spec, kept))
         deadline = self.channel.deadline()
         link = self.channel.link(deadline)
         self._check_reader(link, spec.destination)
@@ -314,11 +312,9 @@ class JvmSession(BufferedSession[Entry, Feed]):
         self._open_feed(feed, link, deadline)
         with self.lock:
             if not self._closed:
-                self._feeds[feed] = None
-                self.consumers[consumer] = None
                 if spec.durable is not None and not spec.shared:
                     self.channel.durables[spec.durable] = feed
-                return consumer
+                return self._enter(consumer)
         self._close_java(feed)
         self._check_open()
         return consumer

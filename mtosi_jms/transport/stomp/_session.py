@@ -128,13 +128,13 @@ class StompSession(BufferedSession[Entry, Feed]):
             if spec.durable is not None:
                 self.channel.claim(spec.durable)
             if (kept := self._kept_feed(spec)) is not None:
-                return self._enter(spec, kept)
+                return self._enter(StompConsumer(self, spec, kept))
         feed = Feed(spec)
         consumer = StompConsumer(self, spec, feed)
         self.channel.subscribe(feed)
         with self.lock:
             if not self._closed:
-                return self._enter(spec, feed, consumer)
+                return self._enter(consumer)
         feed.closed = True  # by another thread meanwhile, which has not seen this consumer
         self.channel.unsubscribe(feed, self.connection.goodbye())
         self._check_open()
@@ -245,14 +245,6 @@ class StompSession(BufferedSession[Entry, Feed]):
         with self.lock:
             for entry in returned:
                 self.remove_unsettled(entry)
-
-    # The caller of every method below holds the lock.
-
-    def _enter(self, spec: ConsumerSpec, feed: Feed, consumer: StompConsumer | None = None) -> StompConsumer:
-        made = consumer or StompConsumer(self, spec, feed)
-        self._feeds[feed] = None
-        self.consumers[made] = None
-        return made
 
 
 class StompConnection(ConnectionCore):
