@@ -69,7 +69,7 @@ Value = Builtin | EnumValue | ListValue | UnionValue | FacetValue | ObjectValue 
 RAW = RawValue()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class EnumClass:
     """An enumeration.
 
@@ -91,7 +91,7 @@ class EnumClass:
     members: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Field:
     """A field of a class.
 
@@ -138,7 +138,7 @@ class Field:
         return self.kind, *(self.xml if self.kind != "any" else QName(self.namespaces, ""))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelGroup:
     """A group in a content model that is not just one sequence of different elements."""
 
@@ -156,7 +156,7 @@ class ModelGroup:
                 yield item.field
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelItem:
     """A field in a content model, with its occurrence in one round of its group."""
 
@@ -165,7 +165,7 @@ class ModelItem:
     maximum: int | None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ClassDef:
     """A class for a complex type, named or not, or for a global element.
 
@@ -225,7 +225,7 @@ class ClassDef:
         return merged + [item for item in self.fields if item.overrides is None]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class FaultDef:
     """An exception class for one kind of fault.
 
@@ -242,7 +242,7 @@ class FaultDef:
     module: TypeModule = field(default_factory=lambda: _UNPLACED)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class TypeModule:
     """One module of types.
 
@@ -272,7 +272,7 @@ class TypeModule:
 _UNPLACED: TypeModule = TypeModule("", "", "")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Operation:
     """One operation of a service, with its binding, port type and messages joined.
 
@@ -304,7 +304,7 @@ class Operation:
     header_classes: list[ClassDef] = field(default_factory=list)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Service:
     """One SOAP binding with its operations, or a port type without a binding. Each becomes one service class.
 
@@ -338,7 +338,7 @@ class Service:
     findings: list[Finding] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Model:
     """All data that passes from reading to rendering."""
 

@@ -37,6 +37,9 @@ class Result:
         """Whether anything could not be generated."""
         return any(finding.failed for finding in self.findings)
 
+    def __repr__(self) -> str:
+        return f"<Result {len(self.files)} files, {len(self.services)} services, {len(self.findings)} findings>"
+
 
 def generate(
     sources: Sequence[Path | str],

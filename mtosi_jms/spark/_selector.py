@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from mtosi_jms.binding.table2 import BY_PROPERTY, MAX_INTEGER
+from mtosi_jms.binding.table2 import BY_PROPERTY, MAX_INTEGER, ROWS
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MIN, Long
 from mtosi_jms.jms.selector import Selector, calculation, parse
@@ -50,10 +50,13 @@ Columns: TypeAlias = Mapping[str, str] | Callable[[str], str | None]
 PROPERTIES: Final = "properties"
 """The map or struct column with the values of names that have no column of their own."""
 
+_COLUMNS: Final = {
+    **HEADER_COLUMNS,
+    "batchSequenceNumber": "batch_number",
+    "batchSequenceEndOfReply": "end_of_reply",
+}
 PROPERTY_COLUMNS: Final[Mapping[str, str]] = {
-    **{f"MTOSI_{field}": column for field, column in HEADER_COLUMNS.items()},
-    "MTOSI_batchSequenceNumber": "batch_number",
-    "MTOSI_batchSequenceEndOfReply": "end_of_reply",
+    **{row.name: _COLUMNS[row.field] for row in ROWS if row.field in _COLUMNS},
     "MTOSI_objectName": "object_name_text",
     "MTOSI_probableCause": "cause",
     "MTOSI_nativeProbableCause": "native_probable_cause",

@@ -216,3 +216,11 @@ def test_credentials_are_not_in_the_repr(tmp_path: Path) -> None:
     assert "security: str | None = field(default=None, repr=False)" in lines
     assert "security_type: str | None = None" in lines
     assert sum("repr=False" in line for line in lines) == 3
+
+
+def test_a_result_and_its_model_have_a_short_repr() -> None:
+    """Their objects refer to each other, so that a failing assertion on one of them would fill the memory."""
+    result = generate([*HERE.glob("sources/*")])
+    known = [result, result.model, result.model.schema, *result.services, *result.model.modules]
+    assert [one for one in map(repr, known) if len(one) > 200] == []
+    assert f"{len(result.files)} files" in repr(result)

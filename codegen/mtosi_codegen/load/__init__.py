@@ -29,7 +29,7 @@ _SOAP_BINDINGS: Final = (f"{{{WSDL_SOAP11}}}binding", f"{{{WSDL_SOAP12}}}binding
 __all__ = ["Bindings", "Document", "SchemaUnit", "Sources", "load"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SchemaUnit:
     """One schema that is used, and the namespace of its definitions.
 
@@ -42,7 +42,7 @@ class SchemaUnit:
     namespace: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sources:
     """All documents that are used.
 

@@ -37,7 +37,7 @@ _FILE_LEFT_OUT: Final = "not generated: file left out"
 _FOLDER_LEFT_OUT: Final = "not generated: folder left out"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Document:
     """One parsed source file.
 
@@ -64,7 +64,7 @@ class Document:
         return (self.root.get("targetNamespace") or "").strip()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Link:
     """An import, include, redefine or override, and the document that it leads to.
 

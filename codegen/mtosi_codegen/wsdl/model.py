@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mtosi_codegen.xsd.model import Place, QName
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Part:
     """A message part: an element, or a type in the rpc style."""
 
@@ -17,7 +17,7 @@ class Part:
     place: Place
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Message:
     """A message definition."""
 
@@ -26,7 +26,7 @@ class Message:
     parts: tuple[Part, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class PortOperation:
     """An operation of a port type; its faults are by name.
 
@@ -45,7 +45,7 @@ class PortOperation:
     labels: tuple[str, str] = ("", "")
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class PortType:
     """A port type."""
 
@@ -55,7 +55,7 @@ class PortType:
     doc: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BoundHeader:
     """A message part that a binding puts into the SOAP header; `fault` marks the part of a header fault."""
 
@@ -66,7 +66,7 @@ class BoundHeader:
     fault: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BoundMessage:
     """The binding of an input or output.
 
@@ -85,7 +85,7 @@ class BoundMessage:
     encoded: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class BoundOperation:
     """An operation of a binding.
 
@@ -113,7 +113,7 @@ class Setting:
     place: Place
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Binding:
     """A SOAP binding. An empty style marks a stand-in for a port type that no SOAP binding binds.
 
@@ -131,7 +131,7 @@ class Binding:
     settings: tuple[Setting, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class OtherBinding:
     """A binding other than SOAP.
 
@@ -145,7 +145,7 @@ class OtherBinding:
     place: Place
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Port:
     """A port: a binding with an address.
 
@@ -161,7 +161,7 @@ class Port:
     settings: tuple[Setting, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Definitions:
     """All definitions that a WSDL reaches, by name; the first of a name is used. `aliases` are by file."""
 

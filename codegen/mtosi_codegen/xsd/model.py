@@ -60,7 +60,7 @@ class Given(NamedTuple):
         return f"{self.kind.capitalize()}: {self.text}."
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class SimpleType:
     """A simple type, named or not.
 
@@ -83,7 +83,7 @@ class SimpleType:
     scope: dict[str | None, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Attribute:
     """A declared or referenced attribute; a `type` of None means anySimpleType."""
 
@@ -96,7 +96,7 @@ class Attribute:
     doc: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class AnyAttribute:
     """xsd:anyAttribute; ##targetNamespace in `namespace` is replaced by the namespace itself."""
 
@@ -104,7 +104,7 @@ class AnyAttribute:
     namespace: str = "##any"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class AttributeGroup:
     """An attribute group: attributes, and references to other groups."""
 
@@ -113,7 +113,7 @@ class AttributeGroup:
     attributes: tuple[AttributePart, ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class AttributeGroupUse:
     """A reference to an attribute group."""
 
@@ -124,7 +124,7 @@ class AttributeGroupUse:
 AttributePart = Attribute | AttributeGroupUse | AnyAttribute
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ElementUse:
     """An element in a content model: declared in place, or a reference to a global one.
 
@@ -146,7 +146,7 @@ class ElementUse:
     block: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Wildcard:
     """xsd:any."""
 
@@ -157,7 +157,7 @@ class Wildcard:
     doc: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class GroupUse:
     """A reference to a model group definition."""
 
@@ -166,7 +166,7 @@ class GroupUse:
     occurs: Occurs
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Compositor:
     """sequence, choice or all."""
 
@@ -178,7 +178,7 @@ class Compositor:
 Particle = ElementUse | Wildcard | GroupUse | Compositor
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Group:
     """A model group definition."""
 
@@ -187,7 +187,7 @@ class Group:
     content: Compositor | None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class ComplexType:
     """A complex type, named or not.
 
@@ -213,7 +213,7 @@ class ComplexType:
     block: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Element:
     """A global element declaration; a `type` of None means anyType, or the type of the substitution head.
 
@@ -236,7 +236,7 @@ class Element:
 Component = SimpleType | ComplexType | Element | Group | Attribute | AttributeGroup
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class SchemaSet:
     """All global components of the sources, by name; `rivals` keeps further definitions of a name for `dedupe`."""
 
