@@ -21,11 +21,9 @@ class Bound(NamedTuple):
     """One bound.
 
     Attributes:
-        name: the field of `Bounds`.
         door: where the input comes in.
         counts: what is counted.
         unit: of the value: bytes, characters, seconds, or what there is a number of.
-        value: the default.
         options: what changes it: a field `Class.name`, an option `--name` of commands; empty: it is fixed.
     """
 

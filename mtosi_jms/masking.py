@@ -57,11 +57,7 @@ def is_secret(name: str) -> bool:
 
 
 def without_login(text: str) -> str:
-    """A text with URLs in it, their passwords masked: those before the host, and parameters with a secret's name.
-
-    Args:
-        text: any text; parts that are not URLs are unchanged.
-    """
+    """A text with URLs in it, their passwords masked: those before the host, and parameters with a secret's name."""
     masked = _USER_INFO.sub(rf"\1:{MASK}@", text)
     return _PARAMETER.sub(lambda found: found[1] + MASK if is_secret(found[2]) else found[0], masked)
 
@@ -75,7 +71,6 @@ def without(text: str, secret: str) -> str:
     """A text that somebody else wrote, with a secret of ours masked wherever it stands.
 
     Args:
-        text: such as a broker's error.
         secret: the secret; empty if there is none.
     """
     return text.replace(secret, MASK) if secret else text

@@ -18,11 +18,7 @@ class BodyCheck(Protocol):
     """Checks bodies; `mtosi_jms.validation.BodyValidation` is one such check."""
 
     def check(self, document: bytes | str) -> list[XmlWarning]:
-        """Return what is wrong with the body of an envelope.
-
-        Raises:
-            DecodeError: the message must be refused.
-        """
+        """Return what is wrong with the body of an envelope. Raises DecodeError: the message must be refused."""
         ...
 
 

@@ -85,7 +85,6 @@ def event_values(
     If a message has several events, an attribute becomes a property only if it has the same value in all of them (C30).
 
     Args:
-        events: the message's events, from `events_of`.
         attributes: names of Table 4, without `MTOSI_`.
         profile: forms of times, severities and event names (C26, C27, C33).
 

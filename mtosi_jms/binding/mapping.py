@@ -118,7 +118,6 @@ def map_header(
     """Map a header by Table 2.
 
     Args:
-        header: the MTOSI header.
         body: the message's body; only notifications need it, for their time to live and the attributes of Table 4.
         filters: attributes of Table 4 to map (R19, R20).
         has_reply_to: a reply destination is given separately from the header (C15).
@@ -318,11 +317,8 @@ def to_jms(
 
 
 def _reply_destination(mapping: HeaderMapping, names: NamingContext | None) -> Destination | None:
-    """Return the destination of JMSReplyTo by a header's URIs.
-
-    Raises:
-        NamingError: the reply URI has no destination (R16c).
-    """
+    """Return the destination of JMSReplyTo by a header's URIs. Raises NamingError: the reply URI has no destination
+    (R16c)."""
     uri = mapping.reply_to_uri
     return None if uri is None else (NamingContext() if names is None else names).lookup(uri)
 
@@ -383,11 +379,8 @@ def from_jms(message: JmsMessage, *, strict: bool = False, package: str | None =
 
 
 def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope) -> None:
-    """Check the body of an envelope against schemas, and add what is wrong to the envelope's warnings (001-S12).
-
-    Raises:
-        DecodeError: the check refuses the body.
-    """
+    """Check the body of an envelope against schemas, and add what is wrong to the envelope's warnings (001-S12). Raises
+    DecodeError: the check refuses the body."""
     if check is not None:
         envelope.warnings += check.check(document_of(message)[0])
 
@@ -463,11 +456,7 @@ class HeaderTemplates:
         reply_to: Destination | None = None,
         correlation_id: str | None = None,
     ) -> JmsMessage:
-        """Return the JMS message of a header and a body. Arguments and errors are those of the function `to_jms`.
-
-        Args:
-            version: SOAP version of the envelope.
-        """
+        """Return the JMS message of a header and a body. Arguments and errors are those of the function `to_jms`."""
         template = None
         if isinstance(body, XmlObject) and _has_plain_marks(header):
             template = self._template(header, version, has_reply_to=reply_to is not None)
@@ -507,12 +496,8 @@ class HeaderTemplates:
 
 
 class _Template:
-    """A header with gaps for correlationId and timestamp.
-
-    Raises:
-        HeaderError, EncodeError: such a header must not be sent.
-        ValueError: the two values occur in the message also outside of the gaps.
-    """
+    """A header with gaps for correlationId and timestamp. Raises ValueError: the two values occur in the message also
+    outside of the gaps."""
 
     __slots__ = ("_format", "_needed", "_pieces", "_version", "mapping", "properties")
 

@@ -89,7 +89,6 @@ class EventKind(NamedTuple):
     """One kind of event, a row of `EVENTS`.
 
     Attributes:
-        name: the logical name (C27).
         elements: its XML elements, in any case; empty: all elements whose name ends with the logical name
             (`resourceObjectCreation`).
         category: topic category by SD2-5; None: the caller chooses the topic (C29).
@@ -278,11 +277,7 @@ class BindingProfile:
 
     @classmethod
     def preset(cls, name: str) -> BindingProfile:
-        """Return the preset `default`, `table3` or `literal`.
-
-        Raises:
-            ConfigError: there is no such preset.
-        """
+        """Return the preset `default`, `table3` or `literal`. Raises ConfigError: there is no such preset."""
         if name not in PRESETS:
             raise ConfigError(f"profile {name!r}: there are {', '.join(PRESETS)}")
         return PRESETS[name]

@@ -88,7 +88,6 @@ class Finding:
 
     Attributes:
         position: offset of the name in the text, from 0.
-        reason: what is wrong.
         near: the name or value that was probably meant; empty if none is similar.
         level: `error`: the name must not be used (R20c); `warning`: this part of the selector can never be true.
     """

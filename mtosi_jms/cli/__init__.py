@@ -63,11 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
-    """The parser of the command line, with the arguments of one command; otherwise with the list of commands.
-
-    Raises:
-        MissingExtraError: the command lacks an optional library.
-    """
+    """The parser of the command line, with the arguments of one command; otherwise with the list of commands. Raises
+    MissingExtraError: the command lacks an optional library."""
     parser = argparse.ArgumentParser(
         prog="mtosi-jms",
         description="MTOSI over JMS: send, receive, inspect and analyse requests, replies and notifications of an OSS.",

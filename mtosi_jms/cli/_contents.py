@@ -25,8 +25,6 @@ class Group:
 
     Attributes:
         type: ME, PTP, ...; for events their logical name.
-        count: how many there are.
-        named: how many of them have a name.
         names: the first few names, as `MD=EMS1/ME=NE-7`.
     """
 
@@ -40,11 +38,7 @@ class Group:
 
 
 def objects_in(body: etree._Element, names: int) -> list[Group]:
-    """The inventory objects among the descendants of an element, by type.
-
-    Args:
-        names: how many names to keep of each type.
-    """
+    """The inventory objects among the descendants of an element, by type."""
     return _groups(map(_object, find_objects(body, Routes(is_object))), names)
 
 

@@ -80,11 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def facts_of(document: Document, *, names: int, secrets: bool) -> dict[str, Any]:
-    """What an envelope holds, by the keys of the JSON; objects and events as groups, warnings as objects.
-
-    Args:
-        secrets: whether credentials in the header are shown.
-    """
+    """What an envelope holds, by the keys of the JSON; objects and events as groups, warnings as objects."""
     envelope = document.envelope
     element = _body_element(document.body)
     namespace, local = ("", "") if element is None else split_clark(str(element.tag))

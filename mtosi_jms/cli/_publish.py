@@ -122,11 +122,7 @@ def _is_event(tag: str) -> bool:
 
 def publish(connection: Connection, args: argparse.Namespace, found: list[Notification]) -> int:
     """Send notifications over a connection, in their order; 1 where one must not be sent as it is, and then none is.
-
-    Raises:
-        NamingError: the topic cannot be resolved.
-        TransportError: the provider failed; messages before the one at fault were sent.
-    """
+    Raises TransportError: the provider failed; messages before the one at fault were sent."""
     topic = connection.names.lookup(args.topic)
     profile = BindingProfile.preset(args.profile)
     filters = sorted(profile.filter_properties) if args.filter is None else [x for x in args.filter if x != _NONE]

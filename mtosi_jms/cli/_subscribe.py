@@ -87,11 +87,7 @@ def run(args: argparse.Namespace) -> int:
 def subscribe(
     connection: Connection, args: argparse.Namespace, stop: Stop, listens: Callable[[], object] = lambda: None
 ) -> int:
-    """Show the events that arrive over a connection, until the stop is set or enough of them arrived.
-
-    Args:
-        listens: called once events are received.
-    """
+    """Show the events that arrive over a connection, until the stop is set or enough of them arrived."""
     unreadable: list[Exception] = []
 
     def failed(error: Exception) -> None:

@@ -114,12 +114,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 def known_words(what: str, known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
-    """The type of an argument that is known words joined by commas, or none. A word may have a + before it.
-
-    Args:
-        what: they are, for the error.
-        known: the words there are.
-    """
+    """The type of an argument that is known words joined by commas, or none. A word may have a + before it."""
 
     def parse(text: str) -> tuple[str, ...]:
         names = _words(text)
@@ -168,11 +163,7 @@ def add_json(parser: argparse.ArgumentParser, what: str = "one JSON document") -
 
 
 def add_validation(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add `--validate` and `--schemas`.
-
-    Args:
-        what: bodies of what are judged.
-    """
+    """Add `--validate` and `--schemas`."""
     parser.add_argument(
         "--validate",
         choices=("ignore", "warn", "fail"),
@@ -183,11 +174,7 @@ def add_validation(parser: argparse.ArgumentParser, what: str) -> None:
 
 
 def validation_of(args: argparse.Namespace) -> Validate:
-    """What `--validate` and `--schemas` say.
-
-    Raises:
-        SchemaError: schemas that cannot be used.
-    """
+    """What `--validate` and `--schemas` say. Raises SchemaError: schemas that cannot be used."""
     if args.validate == "ignore" or args.schemas is None:
         return cast("Validate", args.validate)
     from mtosi_jms.validation import BodyValidation, SchemaSet

@@ -11,12 +11,7 @@ __all__ = ["PreparedCall", "Reply"]
 
 
 class Reply(NamedTuple):
-    """One reply for printing.
-
-    Attributes:
-        element: element of the response.
-        body: the response as values for JSON.
-    """
+    """One reply for printing."""
 
     element: Any
     body: Callable[[], Any]

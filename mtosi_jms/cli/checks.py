@@ -13,8 +13,6 @@ class Check(NamedTuple):
     """One thing that was checked.
 
     Attributes:
-        name: what was checked.
-        status: the result.
         detail: version, place, or what is wrong.
         fix: what to do about it, empty if there is nothing to do.
     """

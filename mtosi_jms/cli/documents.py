@@ -55,12 +55,7 @@ _ADVICE: Final[tuple[tuple[type[Exception], str], ...]] = (
 
 @dataclass(frozen=True)
 class Document:
-    """One file and the envelope in it.
-
-    Attributes:
-        file: its name as it was given.
-        envelope: the envelope, read leniently; with its warnings.
-    """
+    """One file and the envelope in it."""
 
     file: str
     data: bytes
@@ -109,11 +104,8 @@ def add_files(parser: argparse.ArgumentParser, what: str) -> None:
 
 def files_in(sources: Iterable[str]) -> list[str]:
     """The documents that a command was given: of a folder those in it, by their names, then those in the folders below
-    it. Names that begin with a dot are left out; links are followed.
-
-    Raises:
-        ConfigError: a folder has none, or cannot be read.
-    """
+    it. Names that begin with a dot are left out; links are followed. Raises ConfigError: a folder has none, or cannot
+    be read."""
     found = [_files_below(source) if Path(source).is_dir() else [source] for source in sources]
     return [file for files in found for file in files]
 
@@ -166,11 +158,7 @@ def load(file: str) -> Document:
 
 
 def require_header(document: Document) -> Header:
-    """The MTOSI header.
-
-    Raises:
-        EnvelopeError: there is none.
-    """
+    """The MTOSI header. Raises EnvelopeError: there is none."""
     if document.envelope.header is None:
         raise no_header(document)
     return document.envelope.header
@@ -182,11 +170,7 @@ def no_header(document: Document) -> EnvelopeError:
 
 
 def mapping_of(document: Document, profile: BindingProfile, filters: tuple[str, ...] = ()) -> HeaderMapping:
-    """What the binding makes of an envelope's header, leniently.
-
-    Raises:
-        EnvelopeError: there is no MTOSI header.
-    """
+    """What the binding makes of an envelope's header, leniently. Raises EnvelopeError: there is no MTOSI header."""
     header = require_header(document)
     body: Any = None
     one_way = False

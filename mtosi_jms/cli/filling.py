@@ -25,8 +25,6 @@ class Slot(Protocol):
 
     Attributes:
         key: by which the shape knows it.
-        local: its name in XML.
-        many: whether it is a list.
     """
 
     @property
@@ -43,11 +41,7 @@ class Slot(Protocol):
         ...
 
     def value(self, text: str, path: str) -> Any:
-        """The value of a text.
-
-        Raises:
-            ConfigError: the text does not fit, or no value can be given here.
-        """
+        """The value of a text. Raises ConfigError: the text does not fit, or no value can be given here."""
         ...
 
 
@@ -55,19 +49,12 @@ class Shape(Protocol):
     """Something with fields."""
 
     def slot(self, name: str, path: str) -> Slot:
-        """The field of a name.
-
-        Raises:
-            ConfigError: there is none; with a name that resembles it.
-        """
+        """The field of a name. Raises ConfigError: there is none; with a name that resembles it."""
         ...
 
     def make(self, values: Mapping[str, list[Any]], path: str) -> Any:
-        """The object with these values, by key; of a field that is not a list the first one counts.
-
-        Raises:
-            ConfigError: something that is required is missing.
-        """
+        """The object with these values, by key; of a field that is not a list the first one counts. Raises ConfigError:
+        something that is required is missing."""
         ...
 
 

@@ -36,11 +36,7 @@ def add_monitor(parser: argparse.ArgumentParser) -> None:
 
 
 class Monitoring:
-    """The monitoring of a command.
-
-    Attributes:
-        telemetry: telemetry for its connections; None without monitoring.
-    """
+    """The monitoring of a command."""
 
     def __init__(self, telemetry: Metrics | None) -> None:
         self.telemetry = telemetry
@@ -59,14 +55,7 @@ class Monitoring:
 
 @contextlib.contextmanager
 def monitored(args: argparse.Namespace) -> Iterator[Monitoring]:
-    """Serve the pages that `--monitor` asks for while the block runs.
-
-    Args:
-        args: with what `add_monitor` adds.
-
-    Raises:
-        TransportError: it cannot listen there.
-    """
+    """Serve the pages that `--monitor` asks for while the block runs. Raises TransportError: it cannot listen there."""
     if args.monitor is None:
         yield Monitoring(None)
         return

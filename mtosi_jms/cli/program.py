@@ -36,7 +36,6 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
     A signal ends it within a second, unless it ends in order; see `_ending`.
 
     Args:
-        run: takes the arguments and returns the exit code.
         argv: the arguments without the program's name; None for those of the process. Where a program gives them, the
             signals of the process are its own.
         problems: the word before each problem on standard error.

@@ -87,10 +87,6 @@ def find_provider(args: argparse.Namespace) -> None:
 def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
     """The connection that the options ask for, not started yet.
 
-    Args:
-        args: with what `add_provider` adds.
-        options: further options of the connection.
-
     Raises:
         ConfigError: URL, names, password file or an option at fault.
         NamingError: no such connection factory.
@@ -103,11 +99,8 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
 
 
 def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:
-    """The options that bound the time to connect and to send; none where the provider has none.
-
-    Raises:
-        ConfigError, NamingError: as `open_connection`.
-    """
+    """The options that bound the time to connect and to send; none where the provider has none. Raises ConfigError,
+    NamingError: as `open_connection`."""
     url, scheme = provider_url(args.url, NamingContext.of(args.names))
     limits = getattr(registered_module("transports", scheme), "time_limits", None)
     return {} if limits is None else dict(limits(url, seconds))
@@ -127,11 +120,8 @@ def _password(file: Path | None) -> dict[str, Any]:
 
 
 def password_of(file: Path) -> str:
-    """The password of another login than the provider's: the first line of a file, or of standard input for `-`.
-
-    Raises:
-        ConfigError: the file cannot be read, or its first line is empty.
-    """
+    """The password of another login than the provider's: the first line of a file, or of standard input for `-`. Raises
+    ConfigError: the file cannot be read, or its first line is empty."""
     given = _password(file)
     return str(given["password"]) if "password" in given else login.password_in(file)
 

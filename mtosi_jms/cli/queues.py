@@ -200,7 +200,6 @@ class _Work:
 
     Args:
         session: transacted; what is sent goes through it.
-        queue: where messages come from.
         target: where they go; None: nowhere.
     """
 

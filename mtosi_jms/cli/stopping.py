@@ -62,10 +62,6 @@ def until_signalled(args: argparse.Namespace | None = None, *, is_prompt: bool =
 
     From the first look at it, the command ends in order. Until then a signal interrupts it.
 
-    Args:
-        args: as for `log_in_lines`.
-        is_prompt: as for `Stop`.
-
     Raises:
         KeyboardInterrupt: at a second SIGINT, and soon after the first signal if the command does not end in order.
     """

@@ -26,9 +26,7 @@ def answer(supplier: Supplier, threads: int, grace: float, stop: Stop, on_ready:
     """Answers requests until the stop is set, then those in hand; 0.
 
     Args:
-        threads: how many requests at the same time.
         grace: seconds for those in hand.
-        stop: ends it.
         on_ready: called once requests are received.
 
     Raises:

@@ -102,8 +102,6 @@ def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -
 
     Args:
         text: square brackets and the like have no meaning.
-        style: what kind of text it is.
-        stream: where to, standard output by default.
     """
     stream = sys.stdout if stream is None else stream
     if stream is not None and stream.isatty():
@@ -163,7 +161,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
     """Print a table: framed on a terminal, aligned plain lines otherwise. Of a long cell its beginning is shown.
 
     Args:
-        title: what the table shows; left out where empty.
         rows: the cells; None shows as nothing.
     """
     title = printable(title)

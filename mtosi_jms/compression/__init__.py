@@ -82,11 +82,8 @@ def decompress(stream: IO[bytes]) -> IO[bytes]:
 
 
 def open_file(path: str | os.PathLike[str]) -> IO[bytes]:
-    """Open a file to read it as it is. Other than files are refused at once, because to read them may never end.
-
-    Raises:
-        OSError: the file cannot be opened, or is a named pipe, a socket or a device.
-    """
+    """Open a file to read it as it is. Other than files are refused at once, because to read them may never end. Raises
+    OSError: the file cannot be opened, or is a named pipe, a socket or a device."""
 
     def opener(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # else a pipe waits until somebody writes into it
@@ -105,7 +102,6 @@ def read_file(path: str | os.PathLike[str], most: int = BOUNDS.settings_bytes) -
     """Read a whole file as it is: settings, names or the like, or what has a bound of its own.
 
     Args:
-        path: of the file.
         most: bytes that it may have; a larger one is refused before memory is full.
 
     Raises:

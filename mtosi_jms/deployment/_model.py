@@ -69,7 +69,6 @@ class Problem:
     """A problem of a deployment.
 
     Attributes:
-        message: what is wrong, and with which interface.
         fatal: whether it is an error; otherwise it is only unusual.
     """
 
@@ -122,11 +121,7 @@ class Deployment:
         return tuple(Problem(problem.message, problem.fatal or strict) for problem in found)
 
     def verify(self, names: NamingContext | None = None) -> None:
-        """Log unusual settings and refuse errors.
-
-        Raises:
-            ConfigError: there are errors; the message lists all.
-        """
+        """Log unusual settings and refuse errors. Raises ConfigError: there are errors; the message lists all."""
         found = self.problems(names)
         for problem in found:
             if not problem.fatal:

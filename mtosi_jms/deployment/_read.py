@@ -20,11 +20,8 @@ _KEYS: Final = ("name", "names", "suppliers", "requestors", "topics", "profile")
 
 
 def read_deployment(path: str | os.PathLike[str]) -> Deployment:
-    """Read the deployment in a TOML file; `names` may be a file in the same folder.
-
-    Raises:
-        ConfigError: the file cannot be read, or is not a deployment.
-    """
+    """Read the deployment in a TOML file; `names` may be a file in the same folder. Raises ConfigError: the file cannot
+    be read, or is not a deployment."""
     file = Path(path)
     try:
         table = tomllib.loads(read_file(file).decode("utf-8-sig"))
@@ -41,11 +38,7 @@ def read_deployment(path: str | os.PathLike[str]) -> Deployment:
 
 
 def deployment_of(table: Mapping[str, Any]) -> Deployment:
-    """Make a deployment from a mapping.
-
-    Raises:
-        ConfigError: a key or value is not valid in a deployment.
-    """
+    """Make a deployment from a mapping. Raises ConfigError: a key or value is not valid in a deployment."""
     _only("a deployment", table, _KEYS)
     name = table.get("name")
     if not isinstance(name, str):

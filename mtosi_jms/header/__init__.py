@@ -38,7 +38,6 @@ class HeaderField(NamedTuple):
     """One field of the header.
 
     Attributes:
-        name: XML name.
         property: the JMS property that it becomes by Table 2 (R14); empty if it becomes none.
         kind: type of the property's value (R15).
         mandatory: whether a present field must become the property (R13a) or may (R13b).
@@ -90,7 +89,6 @@ class HeaderExtra(NamedTuple):
     """What a dialect has beside the fields of all: an attribute of the header element, or a further field with a text.
 
     Attributes:
-        name: XML name.
         field: Python name of the field of the header object.
         pattern: regular expression of the values that are known; empty: all.
     """
@@ -115,8 +113,6 @@ class HeaderDialect:
         required: fields that a header must have by the schema.
         is_ordered: whether the fields have a fixed order (xsd:sequence) or any (xsd:all).
         has_itu_time: whether the timestamp is ITU text, `20261128093000.0Z`, or an xsd:dateTime.
-        attributes: attributes of the element.
-        more: further fields.
         version: the attribute that says which version of the release it is; empty: none.
         placeholders: texts that stand for a value which was never filled in. Such a field or attribute is absent.
     """
@@ -186,11 +182,8 @@ BY_TAG: Final = MappingProxyType({dialect.tag: dialect for dialect in DIALECTS})
 @lru_cache(64)
 def dialect_named(name: str) -> HeaderDialect:
     """Return a dialect by a release (`1.x`, `2.x`) or by the Clark name of its header element. An element that is not
-    in `DIALECTS` is that of a vendor, with the fields and attributes of 1.x in its own namespace.
-
-    Raises:
-        ConfigError: neither a release nor the name of an element.
-    """
+    in `DIALECTS` is that of a vendor, with the fields and attributes of 1.x in its own namespace. Raises ConfigError:
+    neither a release nor the name of an element."""
     for dialect in DIALECTS:
         if name in (dialect.release, dialect.tag):
             return dialect
@@ -206,9 +199,6 @@ def dialects_with(name: str) -> Mapping[str, HeaderDialect]:
 
     Args:
         name: as for `dialect_named`; empty: none more.
-
-    Raises:
-        ConfigError: as `dialect_named`.
     """
     if not name:
         return BY_TAG

@@ -48,7 +48,6 @@ class Node:
     Attributes:
         rdn_type: the type in a full name, from the element of the short name (`meNm`: ME).
         name_tag: Clark name of the element of the short name; empty if there is none.
-        attrs_tag: Clark name of the element of the attributes.
         references: Python names of the lists of references, by Clark name.
         quality_tag: Clark name of the indicator of quality; empty if there is none.
     """
@@ -116,7 +115,6 @@ class Route:
 
     Attributes:
         table: the class; None for elements that no stub knows.
-        node: the inventory node, if the class is one; otherwise None.
         steps: routes of the child elements that lead to objects, by Clark name.
         targets: classes of the child elements that are objects, by Clark name.
         known: Clark names of all child elements of the class.
@@ -249,11 +247,7 @@ class Routes:
 
 
 def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> ClassTable:
-    """Return the class of an element: the declared class, or a derived class that its xsi:type names.
-
-    Args:
-        scopes: of its document.
-    """
+    """Return the class of an element: the declared class, or a derived class that its xsi:type names."""
     text = element.get(XSI_TYPE)
     if text is None:
         return table
@@ -295,11 +289,7 @@ class Above:
 
 
 class _Search:
-    """Finds the objects below elements.
-
-    Args:
-        tells_unread: whether to look for objects for which no stub has a class.
-    """
+    """Finds the objects below elements."""
 
     def __init__(self, routes: Routes, *, tells_unread: bool) -> None:
         self.found: list[Hit] = []

@@ -38,9 +38,6 @@ def place_of(found: Placed[Any]) -> Place:
     In the nested inventory layout `found` may be of the class of the node or of that of its attributes. The name is the
     one among the attributes; otherwise it is made from the short name and the name of the object above. A flat object
     has its full name among its attributes, and this name also gives those of its parents.
-
-    Args:
-        found: a result of `mtosi_jms.xmlbind.iter_placed`.
     """
     above = Above()
     nodes: list[Above] = []

@@ -33,7 +33,6 @@ class JndiEntries:
     Attributes:
         destinations: line, name and destination of each entry, in the order of the file; a name may come twice.
         options: ActiveMQ's destination options by name, such as `consumer.prefetchSize`; not part of the physical name.
-        environment: every other entry.
     """
 
     destinations: list[tuple[int, str, Destination]] = field(default_factory=list)
@@ -43,12 +42,8 @@ class JndiEntries:
 
 
 def read_jndi(text: str) -> JndiEntries:
-    """Return the entries of a property file.
-
-    Raises:
-        ConfigError: an entry has no physical name or URL, or an address that says neither queue nor topic. The error
-            names the line.
-    """
+    """Return the entries of a property file. Raises ConfigError: an entry has no physical name or URL, or an address
+    that says neither queue nor topic. The error names the line."""
     found = JndiEntries()
     for line, key, value in read_properties(text):
         try:

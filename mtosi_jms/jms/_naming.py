@@ -168,11 +168,8 @@ class NamingContext:
 
     def lookup(self, name: str | Destination) -> Destination:
         """Return the destination of a name; a destination is returned as it is. Blanks around a name do not count.
-
-        Raises:
-            NamingError: the name is not known, or is that of a temporary destination. The error lists known names that
-                resemble it.
-        """
+        Raises NamingError: the name is not known, or is that of a temporary destination. The error lists known names
+        that resemble it."""
         if isinstance(name, Destination):
             return name
         if not isinstance(name, str):
@@ -183,11 +180,8 @@ class NamingContext:
         return found
 
     def factory(self, name: str) -> str:
-        """Return the connection URL of a connection factory, by its name. The URL may hold a credential.
-
-        Raises:
-            NamingError: no such factory is known.
-        """
+        """Return the connection URL of a connection factory, by its name. The URL may hold a credential. Raises
+        NamingError: no such factory is known."""
         url = self._factories.get(name)
         if url is None:
             near = difflib.get_close_matches(name, self._factories, _NEAR)

@@ -22,11 +22,8 @@ _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re
 
 
 def read_properties(text: str) -> Iterator[tuple[int, str, str]]:
-    """Yields (line number from 1, key, value) for each entry, in the order of the file; a key may occur twice.
-
-    Raises:
-        ConfigError: four hexadecimal digits are missing after `\\u`, which Java refuses too. The error names the line.
-    """
+    """Yields (line number from 1, key, value) for each entry, in the order of the file; a key may occur twice. Raises
+    ConfigError: four hexadecimal digits are missing after `\\u`, which Java refuses too. The error names the line."""
     for number, line in _logical_lines(text):
         if _BROKEN.search(line):
             raise ConfigError(f"line {number}: \\u without four hexadecimal digits; a backslash itself is two")

@@ -76,12 +76,8 @@ class JmsUri:
     @classmethod
     def parse(cls, text: str) -> JmsUri:
         """Parse a URI. The letter case of the scheme and of the three known variants does not matter. If a parameter
-        comes twice, its last value counts.
-
-        Raises:
-            NamingError: the text is not a JMS URI, or a parameter has a wrong value. The error does not show the
-                parameters.
-        """
+        comes twice, its last value counts. Raises NamingError: the text is not a JMS URI, or a parameter has a wrong
+        value. The error does not show the parameters."""
         if not isinstance(text, str):
             raise NamingError(type(text).__name__, "a JMS URI is text")
         path, mark, query = text.strip().partition("?")
@@ -109,11 +105,8 @@ class JmsUri:
 
     @property
     def destination(self) -> Destination | None:
-        """The destination of the variants `queue` and `topic`; None for the others.
-
-        Raises:
-            ConfigError: the name holds a control character.
-        """
+        """The destination of the variants `queue` and `topic`; None for the others. Raises ConfigError: the name holds
+        a control character."""
         kind = ADMINISTERED.get(self.variant)
         return None if kind is None else kind(self.name)
 

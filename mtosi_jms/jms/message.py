@@ -372,7 +372,6 @@ class JmsMessage:
         """Return the message as a provider sends it, with the provider's headers in place of the sender's (C45).
 
         Args:
-            destination: where the message goes.
             timestamp_ms: milliseconds since 1970 UTC; the expiration is computed from it (T1.5).
         """
         return self._with(
@@ -386,11 +385,8 @@ class JmsMessage:
         )
 
     def with_property(self, name: str, value: PropertyValue) -> JmsMessage:
-        """Return the message with one property added or changed.
-
-        Raises:
-            ConfigError: JMS does not allow the name or the value.
-        """
+        """Return the message with one property added or changed. Raises ConfigError: JMS does not allow the name or the
+        value."""
         items = {**self.properties, name: _checked(name, value)}
         return self._with(properties=Properties.trusted(items))
 

@@ -73,11 +73,8 @@ _TYPES: Final[Mapping[type, str]] = {Byte: "i1", Short: "i2", int: "i4", Long: "
 
 
 def write_value(value: BodyValue) -> tuple[str, str]:
-    """Return the `dt` of a value, which is empty for a String, and its text.
-
-    Raises:
-        EncodeError: a floating-point number is out of the range of its `dt`: infinite, NaN, or too small.
-    """
+    """Return the `dt` of a value, which is empty for a String, and its text. Raises EncodeError: a floating-point
+    number is out of the range of its `dt`: infinite, NaN, or too small."""
     if isinstance(value, Char):
         return "char", str(value)
     if isinstance(value, str):
@@ -173,11 +170,8 @@ _READERS: Final[Mapping[str, Callable[[str, str], BodyValue]]] = (
 
 def write_content(content: Content) -> bytes:
     """Return a map as `<map>`, a stream as `<stream>`, in UTF-8. A name that is not an XML name goes into an attribute.
-
-    Raises:
-        EncodeError: a value has a character that XML does not allow, or `write_value` refuses it. The error gives the
-            name or number of the value.
-    """
+    Raises EncodeError: a value has a character that XML does not allow, or `write_value` refuses it. The error gives
+    the name or number of the value."""
     if isinstance(content, Mapping):
         root, items = etree.Element("map"), list(content.items())
     else:
@@ -205,9 +199,6 @@ def _fill(element: etree._Element, value: BodyValue) -> None:
 
 def read_content(document: bytes, *, on_invalid: OnInvalid = "fail") -> Content:
     """Return the content of a `<map>` or `<stream>`.
-
-    Args:
-        on_invalid: what to do with a value whose text is invalid for its type.
 
     Raises:
         XmlError: the document is not well-formed.
@@ -240,11 +231,8 @@ def _value(element: etree._Element, on_invalid: OnInvalid) -> BodyValue:
 
 
 def as_text(message: JmsMessage) -> JmsMessage:
-    """Return the TextMessage that stands for a MapMessage, StreamMessage or Message; other messages unchanged.
-
-    Raises:
-        EncodeError: see `write_content`.
-    """
+    """Return the TextMessage that stands for a MapMessage, StreamMessage or Message; other messages unchanged. Raises
+    EncodeError: see `write_content`."""
     kind = message.message_type
     if kind not in (MessageType.MAP, MessageType.STREAM, MessageType.MESSAGE):
         return message

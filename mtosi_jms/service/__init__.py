@@ -67,11 +67,8 @@ priority and reply name of a JMS URI apply to each request (C42)."""
 
 
 def check_seconds(name: str, value: object, *, zero: bool = False) -> None:
-    """Check that an argument is None or a number of seconds: more than 0, or with `zero`, at least 0.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Check that an argument is None or a number of seconds: more than 0, or with `zero`, at least 0. Raises
+    ConfigError: it is not."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -81,11 +78,7 @@ def check_seconds(name: str, value: object, *, zero: bool = False) -> None:
 
 
 def check_count(name: str, value: object) -> None:
-    """Check that an argument is a whole number.
-
-    Raises:
-        ConfigError: it is not.
-    """
+    """Check that an argument is a whole number. Raises ConfigError: it is not."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigError(f"{name}: give a whole number, not {value!r}")
 
@@ -125,9 +118,6 @@ class ServiceInfo:
     """One service interface and where its classes live.
 
     Attributes:
-        name: interface name (`ManagedElementRetrieval`).
-        namespace: namespace of the WSDL.
-        port_type: name of the port type.
         address: the address of the WSDL's port, a deployment example in TM Forum's files.
         root: package that class paths are relative to; empty for a service without classes, whose callers see
             envelopes (`on_request`, `on_reply`) and take what any package makes of a body.
@@ -135,7 +125,6 @@ class ServiceInfo:
         soap_version: that of the WSDL's binding; requests are sent in it.
         delivery: options that the WSDL sets for calls: pairs of a name in `CallOptions` and a value. A call, its
             address and the requestor's `persistent` count before them.
-        operations: in the order of the WSDL.
     """
 
     name: str
@@ -153,11 +142,7 @@ class ServiceInfo:
         return {operation.name: operation for operation in self.operations}
 
     def load(self, path: str) -> type[XmlObject]:
-        """The class of a path in this service's package.
-
-        Raises:
-            ConfigError: the package has no such class.
-        """
+        """The class of a path in this service's package. Raises ConfigError: the package has no such class."""
         cls: type[XmlObject] = resolve_class(path, self.root)
         return cls
 
@@ -231,11 +216,8 @@ class CallOptions:
 
     @staticmethod
     def of(options: CallOptions | None, timeout: float | None) -> CallOptions:
-        """Return the options of a call. The separate argument `timeout` overrides the one in the options.
-
-        Raises:
-            ConfigError: something else in the place of options.
-        """
+        """Return the options of a call. The separate argument `timeout` overrides the one in the options. Raises
+        ConfigError: something else in the place of options."""
         if options is None:
             options = _NO_OPTIONS
         elif not isinstance(options, CallOptions):
@@ -335,10 +317,7 @@ class Call(NamedTuple):
 
     def check(self) -> None:
         """Check that the request is one of the operation. The class may be of another package, the element may not.
-
-        Raises:
-            ConfigError: it is the request of another operation, or no request.
-        """
+        Raises ConfigError: it is the request of another operation, or no request."""
         service, wanted = self.service, self.operation.request
         if service.root and wanted:
             cls = service.load(wanted)
@@ -435,22 +414,15 @@ class BoundOperation(Generic[Request, Response]):
     def invoke_batches(
         self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: object
     ) -> Batches[Response]:
-        """Carry out one call with several answers; the request is sent before this returns.
-
-        Raises:
-            As `invoke`, and IncompleteBatchError when batches are missing at the end or when time runs out.
-        """
+        """Carry out one call with several answers; the request is sent before this returns. Raises as `invoke`, and
+        IncompleteBatchError when batches are missing at the end or when time runs out."""
         check_count("batch_size", batch_size)
         return cast(Batches[Response], self._caller.call_batches(self._call(request, fields, options), batch_size))
 
     def invoke_objects(
         self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: object
     ) -> Objects[Any]:
-        """Carry out one call with several answers, and hand out their objects one by one.
-
-        Raises:
-            As `invoke_batches`.
-        """
+        """Carry out one call with several answers, and hand out their objects one by one. Raises as `invoke_batches`."""
         return Objects(self.invoke_batches(request, batch_size, options, **fields), self.info.batch_path)
 
     def bulk(
@@ -473,7 +445,6 @@ class BoundOperation(Generic[Request, Response]):
             file_location_uri: the file that the supplier is to write.
             compression, packing: values of `Compression` and `Packing`.
             batch_size: objects in one document of a packed file at most; None or 0: all in one.
-            timeout: seconds for the whole call.
             **fields: of the request; one that is named like an argument above gets a `_` at its end.
 
         Raises:
@@ -586,11 +557,7 @@ class SupplierBase:
 
 
 def _refuse_misspelt(owner: str, name: str, info: ServiceInfo) -> None:
-    """Refuse a method that is probably a misspelt handler.
-
-    Raises:
-        ConfigError: the name is nearly that of an operation.
-    """
+    """Refuse a method that is probably a misspelt handler. Raises ConfigError: the name is nearly that of an operation."""
     names = {spelt: one.python_name for one in info.operations for spelt in (one.python_name, one.name)}
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.85)
     if close:

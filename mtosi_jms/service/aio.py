@@ -105,11 +105,8 @@ class AsyncCall(Generic[One, Response]):
         self._call = call
 
     def __call__(self, *args: One.args, **kwargs: One.kwargs) -> Coroutine[Any, Any, Response]:
-        """Carry out one call with one answer, or none; what the blocking form raises is raised by awaiting.
-
-        Raises:
-            ConfigError: both a request and fields were given, or a required field is missing.
-        """
+        """Carry out one call with one answer, or none; what the blocking form raises is raised by awaiting. Raises
+        ConfigError: both a request and fields were given, or a required field is missing."""
         coroutine: Any = self._call(self._bound, *args, **kwargs)
         return coroutine  # type: ignore[no-any-return]
 

@@ -33,11 +33,7 @@ class Usage:
 
 
 def services_of(package: str) -> tuple[ServiceInfo, ...]:
-    """Import a generated package and return its service interfaces.
-
-    Raises:
-        ConfigError: the package cannot be imported.
-    """
+    """Import a generated package and return its service interfaces. Raises ConfigError: the package cannot be imported."""
     places = [path.split(":") for path in getattr(import_package(package), "__services__", {})]
     return tuple(getattr(import_package(f"{package}.{module}"), name).__service__ for module, name in places)
 
@@ -70,7 +66,6 @@ def chosen(
     Args:
         found: the operations, or what belongs to them.
         of: returns the operation of an item.
-        header: the message's MTOSI header.
         action: the SOAP action sent with it; empty if there was none.
         role: what the element is to the operations.
 

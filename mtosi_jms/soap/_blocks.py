@@ -21,14 +21,7 @@ _OURS: Final = frozenset({
 
 
 def names_of(understands: Iterable[str | type[XmlObject]]) -> frozenset[str]:
-    """Return the Clark names of header blocks that an application understands.
-
-    Args:
-        understands: Clark names, or classes of elements.
-
-    Raises:
-        ConfigError: something else.
-    """
+    """Return the Clark names of header blocks that an application understands. Raises ConfigError: something else."""
     if isinstance(understands, str) or not isinstance(understands, Iterable):
         raise ConfigError(f"understands: give a list of elements, not {understands!r:.80}")
     found = set()
@@ -60,11 +53,8 @@ def not_understood(envelope: Envelope, understood: Collection[str]) -> list[str]
 
 
 def require_understood(envelope: Envelope, understood: Collection[str]) -> None:
-    """Check that every header block of a received reply or notification that must be understood is.
-
-    Raises:
-        EnvelopeError: one is not.
-    """
+    """Check that every header block of a received reply or notification that must be understood is. Raises
+    EnvelopeError: one is not."""
     if envelope.blocks and (names := not_understood(envelope, understood)):
         raise EnvelopeError(f"{_said(names)}: mustUnderstand is set", source=envelope.source)
 

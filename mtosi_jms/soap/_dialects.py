@@ -190,11 +190,8 @@ def dialect_of(header: Header | type[Header]) -> HeaderDialect:
 
 def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
     """Put right, in a header element, what the field gets wrong, with a warning for each: fields in another namespace,
-    placeholders, slips, unknown versions. Warn of each missing field.
-
-    Raises:
-        DecodeError: in strict mode, at the first of them.
-    """
+    placeholders, slips, unknown versions. Warn of each missing field. Raises DecodeError: in strict mode, at the first
+    of them."""
     namespace = split_clark(dialect.tag)[0]
     known = {*_PYTHON_NAMES, *(extra.name for extra in dialect.more)}
     own = {clark(namespace, local) for local in known}.intersection(child.tag for child in block)

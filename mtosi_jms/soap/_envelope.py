@@ -26,7 +26,6 @@ def start_tag(version: str, names: Names, attributes: str = "") -> str:
     """Return the start tag of an envelope.
 
     Args:
-        names: the namespaces that its content needs.
         attributes: attributes as XML text, a blank before each.
     """
     soap, namespace = soap_prefix(version), _NAMESPACES[version]
@@ -37,7 +36,6 @@ class Origin(NamedTuple):
     """What an envelope was read from, and how.
 
     Attributes:
-        again: function that reads the envelope again.
         wire: the document that was read; it tells its encoding itself.
         package: generated package whose classes came before those of all others.
         header_at: index of the MTOSI header among the blocks of the SOAP header; None if it was in a fault.
@@ -91,11 +89,8 @@ class Envelope:
         return not beside
 
     def to_bytes(self) -> bytes:
-        """Encode the envelope. If nothing was changed since it was read, return the document that was read.
-
-        Raises:
-            EncodeError: header or body cannot become valid XML.
-        """
+        """Encode the envelope. If nothing was changed since it was read, return the document that was read. Raises
+        EncodeError: header or body cannot become valid XML."""
         origin = self.origin
         if origin is None:
             return self.encode()
@@ -136,11 +131,7 @@ class Envelope:
         return self.header, self.body, words, self.blocks, self.more, self.attributes, self.version
 
     def encode(self) -> bytes:
-        """Encode the whole envelope, in schema order.
-
-        Raises:
-            EncodeError: header or body cannot become valid XML.
-        """
+        """Encode the whole envelope, in schema order. Raises EncodeError: header or body cannot become valid XML."""
         self._check()
         writer = Writer()
         soap = soap_prefix(self.version)
@@ -214,7 +205,6 @@ class Envelope:
         """Make the envelope of a supplier's fault.
 
         Args:
-            fault: what the handler raised.
             exception: class of the operation's exception element.
             header: header of the reply: msgType ERROR, activityStatus FAILURE, with the correlationId (C17).
             in_soap_header: send the header in the SOAP header too.

@@ -44,10 +44,6 @@ _STANDARD: Final = {
 def fault_of(element: etree._Element, issues: Issues, package: str | None = None) -> MtosiFault:
     """Return the typed fault of a soap:Fault element.
 
-    Args:
-        element: the Fault element, SOAP 1.1 or 1.2.
-        issues: takes warnings about the detail.
-
     Returns:
         An instance of the generated fault class of the exception kind, or of `MtosiFault` if none is known.
     """
@@ -209,11 +205,7 @@ def write_fault(writer: Writer, fault: MtosiFault, body: Any, version: str) -> N
 
     Args:
         writer: receives the Fault element; the caller declares the prefix of the SOAP namespace.
-        fault: has the fault code and the fault string.
         body: the operation's exception for the detail; None for a fault without detail.
-
-    Raises:
-        EncodeError: the exception cannot become valid XML.
     """
     for name in ("fault_code", "fault_string", "reason", "kind"):
         if not is_text(getattr(fault, name)):
@@ -261,14 +253,8 @@ def amended(
 
     The exception kind holds the reason. If it has no field for it, the fault string is the reason.
 
-    Args:
-        package, vendors: with which it was read.
-
     Returns:
         `raw` itself if nothing was changed; None if it has no detail element for the present body.
-
-    Raises:
-        EncodeError: what was changed cannot become valid XML.
     """
     element = RawXml(raw).element()
     before, body_before = read_fault(element, Issues(), package, vendors)
@@ -332,11 +318,8 @@ def _with_kind(body: Any, kind: Any, fault: MtosiFault, before: MtosiFault) -> A
 
 
 def _amend_kind(exception: etree._Element | None, kind: str, detail: Any) -> bool:
-    """Replace the exception kind in an exception element of an unknown class. Return whether it was replaced.
-
-    Raises:
-        EncodeError: the kind cannot become valid XML.
-    """
+    """Replace the exception kind in an exception element of an unknown class. Return whether it was replaced. Raises
+    EncodeError: the kind cannot become valid XML."""
     if exception is None or not isinstance(detail, XmlObject):
         return False
     place = _loose_child(exception, detail.__xml__.element or kind)

@@ -58,11 +58,7 @@ def header_text(header: XmlObject, field: str) -> str | None:
 
 
 def header_texts(header: XmlObject, fields: Iterable[str] = FIELD_NAMES) -> dict[str, str]:
-    """Maps XML names of header fields to their texts, as `header_text` returns them. Omits fields without a text.
-
-    Args:
-        fields: XML names of the fields to read; default: all.
-    """
+    """Maps XML names of header fields to their texts, as `header_text` returns them. Omits fields without a text."""
     plain = header.extras is None
     texts: dict[str, str] = {}
     for field in fields:

@@ -99,7 +99,6 @@ def exception_for(
     failure of a handler.
 
     Args:
-        exception: class of the operation's exception element.
         levels: how deep to look for a kind inside a kind: activateException holds basicFailureEvent, which is a choice.
 
     Returns:

@@ -125,7 +125,6 @@ class LineFormatter(logging.Formatter):
     """Writes one line for each record, without the passwords of URLs. The traceback of an exception follows.
 
     Args:
-        fmt: as for `logging.Formatter`.
         tracebacks: whether tracebacks are written; otherwise the line ends with the text of the exception.
     """
 

@@ -51,10 +51,8 @@ class Metric(NamedTuple):
 
     Attributes:
         name: its name in OpenTelemetry.
-        kind: counter, gauge or histogram.
         unit: UCUM unit: `s`, or what is counted, in braces.
         labels: names of its labels; the histogram of handlers has `error.type` only if the handler failed.
-        told: what it counts.
     """
 
     name: str

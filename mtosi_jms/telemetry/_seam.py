@@ -121,10 +121,8 @@ class Telemetry:
         """Called when an exchange has ended; by a supplier inside the context of `process`.
 
         Args:
-            role: the role that reports it.
             operation: its name; empty: not known.
             outcome: `answered`, `fault`, another word, or the name of an error's class.
-            seconds: how long it took.
             batches: replies that were handed out or sent.
         """
 
@@ -135,6 +133,5 @@ class Telemetry:
         """Register a value that is read on demand from now on.
 
         Args:
-            name: its name among the values of this kind.
             read: returns the value; None if it is gone and must not be read again. Called in any thread.
         """

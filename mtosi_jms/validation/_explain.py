@@ -35,8 +35,6 @@ class Explanation:
     """Why one element is not valid.
 
     Attributes:
-        path: the element, as in `Issue`.
-        line: its line in the document, from 1, or None.
         expected: names of the elements that may stand there, with occurrences; empty where that is not the point.
         file: the schema that says so, None where it is not known.
         schema_line: the line there, from 1, or None.

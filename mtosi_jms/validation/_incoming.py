@@ -46,9 +46,6 @@ class BodyValidation:
         Args:
             document: the envelope; text is taken as Unicode, its encoding declaration ignored.
 
-        Returns:
-            Warnings, with lines and paths of the document.
-
         Raises:
             DecodeError: the action is `fail`, and the body does not fit the schemas.
             MalformedXmlError, ForbiddenXmlError: not XML that may be read.

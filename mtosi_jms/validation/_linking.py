@@ -41,11 +41,8 @@ class _Memory(etree.Resolver):  # type: ignore[misc]  # lxml has no types
 
 
 def compile_schema(chosen: Choice, usable: Mapping[Path, SchemaFile]) -> etree.XMLSchema:
-    """One schema over all chosen files and what they include.
-
-    Raises:
-        lxml.etree.XMLSchemaParseError: libxml2 refuses it; `refusals` returns the reasons with their files.
-    """
+    """One schema over all chosen files and what they include. Raises lxml.etree.XMLSchemaParseError: libxml2 refuses
+    it; `refusals` returns the reasons with their files."""
     driver, documents = linked_documents(chosen, usable)
     parser = make_parser()
     parser.resolvers.add(_Memory(documents))

@@ -25,7 +25,6 @@ class FoundFiles:
     """What a folder holds.
 
     Attributes:
-        schemas: its XSD files, sorted.
         wsdls: its WSDL files, sorted; their imports distinguish the schemas that count from leftovers.
         unreadable: (path, reason) of sub-folders that could not be listed, and of schemas that are not regular files.
     """
@@ -37,11 +36,8 @@ class FoundFiles:
 
 
 def default_folder() -> Path:
-    """The folder of the project's own schemas: the checkout's first, else the installation's.
-
-    Raises:
-        ConfigError: neither is there; the text names the places that were tried.
-    """
+    """The folder of the project's own schemas: the checkout's first, else the installation's. Raises ConfigError:
+    neither is there; the text names the places that were tried."""
     places = list(_own_places())
     for place in places:
         if place.is_dir():
@@ -51,11 +47,8 @@ def default_folder() -> Path:
 
 
 def own_files() -> FoundFiles:
-    """The project's own schemas, of all releases.
-
-    Raises:
-        ConfigError, SchemaError: as for `default_folder` and `find_files`.
-    """
+    """The project's own schemas, of all releases. Raises ConfigError, SchemaError: as for `default_folder` and
+    `find_files`."""
     found, beside = find_files(default_folder()), default_folder().parent / "mtosi-1.1" / "xsd"
     older = find_files(beside).schemas if beside.is_dir() else ()
     return replace(found, schemas=(*found.schemas, *older))
@@ -72,11 +65,8 @@ def _own_places() -> Iterator[Path]:
 
 
 def find_files(folder: Path) -> FoundFiles:
-    """List the schemas of a release tree, of one `IIS/xsd` folder, of any folder, or one XSD file.
-
-    Raises:
-        SchemaError: no such folder, it cannot be read, or it holds no schema.
-    """
+    """List the schemas of a release tree, of one `IIS/xsd` folder, of any folder, or one XSD file. Raises SchemaError:
+    no such folder, it cannot be read, or it holds no schema."""
     folder = folder.absolute()
     if _is_file(folder):
         return FoundFiles(folder.parent, (folder,), ())

@@ -43,7 +43,6 @@ class SchemaNote:
 
     Attributes:
         rule: `blank-name`, `schema-location`, `import-namespace`, `rival`, `unreadable` or `left-out`.
-        message: what was found and what became of it.
     """
 
     rule: str
@@ -61,8 +60,6 @@ class SchemaLink:
     """One xsd:import, xsd:include or xsd:redefine.
 
     Attributes:
-        kind: `import`, `include` or `redefine`.
-        namespace: the namespace attribute, empty where absent.
         location: the schemaLocation attribute unchanged, None where absent.
         target: the file that the location means, or None.
         exact: whether the location names that file exactly.
@@ -82,7 +79,6 @@ class SchemaFile:
     """One schema, repaired in memory.
 
     Attributes:
-        namespace: its target namespace, empty where it has none.
         symbols: (kind, name) of its global components.
     """
 
@@ -101,11 +97,8 @@ class SchemaFile:
 
 
 def read_schema(path: Path) -> SchemaFile:
-    """Read one XSD file and repair the blanks around its names.
-
-    Raises:
-        SchemaError: it cannot be read, is not well-formed, has a DTD with entities, or is not a schema; with the line.
-    """
+    """Read one XSD file and repair the blanks around its names. Raises SchemaError: it cannot be read, is not
+    well-formed, has a DTD with entities, or is not a schema; with the line."""
     try:
         root = parse_xml(read_file(path, BOUNDS.source_bytes), schema=True)
     except OSError as error:

@@ -25,7 +25,6 @@ class SchemaSet:
     """The schemas of one folder, compiled together.
 
     Attributes:
-        schema: the libxml2 schema over all namespaces.
         namespaces: for each target namespace its files, the main one first; included files are not listed.
         elements: for each target namespace the names of its global elements.
         left_out: for each namespace whose schema could not be used, the reason.
@@ -33,11 +32,7 @@ class SchemaSet:
     """
 
     def __init__(self, found: FoundFiles) -> None:
-        """Read, repair and compile what was found.
-
-        Raises:
-            SchemaError: nothing of it can be used.
-        """
+        """Read, repair and compile what was found. Raises SchemaError: nothing of it can be used."""
         self.folder = found.folder
         self.notes = [SchemaNote("unreadable", str(path), None, reason) for path, reason in found.unreadable]
         self.left_out: dict[str, str] = {}

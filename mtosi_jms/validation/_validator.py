@@ -34,7 +34,6 @@ class Issue:
             declares the element), `schema` (libxml2's finding), `more` (further findings that were not listed).
         line: line of the document, from 1, or None.
         path: path of the element with local names, positions from 1; empty where there is none.
-        message: what is wrong and, where that is known, what to do.
     """
 
     kind: IssueKind
@@ -53,7 +52,6 @@ class Report:
     Attributes:
         well_formed: whether it was read to its end as well-formed XML; False where it could not be opened or was
             refused: then it is unknown.
-        issues: what is wrong, in document order.
     """
 
     file: str
@@ -81,7 +79,6 @@ class Validator:
     """Validates documents against one schema set. Holds no state of a document.
 
     Attributes:
-        limits: bounds on size and depth of a document.
         max_issues: how many issues of one document are listed; one more says that there are others.
         large: number of elements from which a part is judged as a stream (see `judge`).
     """
@@ -120,7 +117,6 @@ class Validator:
 
         Args:
             data: the document; text is taken as Unicode, its encoding declaration ignored.
-            name: how the report calls it.
 
         Raises:
             MalformedXmlError, ForbiddenXmlError: not XML that may be read.

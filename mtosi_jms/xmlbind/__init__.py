@@ -235,20 +235,13 @@ def decode(
 
 
 def encode(obj: Any) -> bytes:
-    """Encode an instance of an element class, or a `RawXml`, as a UTF-8 document with an XML declaration.
-
-    Raises:
-        EncodeError: the object is not valid against the schema; the error has the path of the Python attribute.
-    """
+    """Encode an instance of an element class, or a `RawXml`, as a UTF-8 document with an XML declaration. Raises
+    EncodeError: the object is not valid against the schema; the error has the path of the Python attribute."""
     return encode_object(obj)
 
 
 def to_element(obj: Any) -> etree._Element:
-    """Encode an object and return its root as an lxml element.
-
-    Raises:
-        EncodeError: as for `encode`.
-    """
+    """Encode an object and return its root as an lxml element. Raises EncodeError: as for `encode`."""
     return etree.fromstring(encode_object(obj), make_parser(XmlLimits(huge=True)))  # our own output needs no bounds
 
 

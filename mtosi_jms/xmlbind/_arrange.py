@@ -39,11 +39,8 @@ _MISSING: Final = object()
 
 
 def kept_order(grammar: Grammar, extras: Extras, lists: Lists) -> list[str]:
-    """Return the order of what was read, or the one that a program gave, for the lists as they are now.
-
-    Raises:
-        EncodeError: it is not clear where values go that were added or moved, or which others have lost theirs.
-    """
+    """Return the order of what was read, or the one that a program gave, for the lists as they are now. Raises
+    EncodeError: it is not clear where values go that were added or moved, or which others have lost theirs."""
     if not _was_read(extras):
         return list(extras.order)
     kept = followed(grammar, extras, lists)
@@ -57,7 +54,6 @@ def arranged(grammar: Grammar, extras: Extras | None, lists: Lists, *, excused: 
     """Return the order in which values are written: the name of a field for each.
 
     Args:
-        lists: the values of each field that has any.
         excused: whether the document broke the model, so that only its own order can be kept.
 
     Raises:

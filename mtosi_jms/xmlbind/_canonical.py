@@ -51,7 +51,6 @@ def declaration(prefix: str, namespace: str) -> str:
 
     Args:
         prefix: empty for the default namespace.
-        namespace: its name, which may be any text.
     """
     return f' xmlns{":" if prefix else ""}{prefix}="{_attribute_text(namespace)}"'
 
@@ -199,11 +198,7 @@ def _escaped(text: str) -> str:
 
 
 def _referred(apex: etree._Element) -> set[str]:
-    """Return the prefixes that content may refer to; the empty one if an xsi:type refers to the default namespace.
-
-    Raises:
-        ForbiddenXmlError: there are entity references.
-    """
+    """Return the prefixes that content may refer to; the empty one if an xsi:type refers to the default namespace."""
     found: set[str] = set()
     for node in apex.iter() if len(apex) else (apex,):
         if node.tag is etree.Entity:

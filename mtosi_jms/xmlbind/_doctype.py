@@ -30,11 +30,8 @@ _MOST_DEFAULTS: Final = BOUNDS.xml_defaults
 
 
 def refuse_doctype(head: bytes, source: str | None = None) -> None:
-    """Refuse a document type declaration before any parser sees it.
-
-    Raises:
-        ForbiddenXmlError: there is a document type declaration.
-    """
+    """Refuse a document type declaration before any parser sees it. Raises ForbiddenXmlError: there is a document type
+    declaration."""
     if _is_wide(head):
         head = _wide_to_ascii(head)
     at = _doctype_at(head)
@@ -47,9 +44,6 @@ def refuse_dtd(element: etree._Element, source: str | None = None, *, plain: boo
 
     Args:
         plain: permit what `plain_doctype` leaves.
-
-    Raises:
-        ForbiddenXmlError: there is one.
     """
     docinfo = element.getroottree().docinfo
     dtd = docinfo.internalDTD

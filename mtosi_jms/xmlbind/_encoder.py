@@ -66,11 +66,8 @@ class Writer:
         self._depth = 0
 
     def root(self, obj: Any) -> None:
-        """Write an object as the element of its own name.
-
-        Raises:
-            EncodeError: the object cannot be written as valid XML.
-        """
+        """Write an object as the element of its own name. Raises EncodeError: the object cannot be written as valid
+        XML."""
         if isinstance(obj, RawXml):
             self.parts.append(obj.xml.decode("utf-8"))
             return
@@ -424,11 +421,8 @@ def _needed(wanted: type, given: type) -> str:
 
 
 def encode_object(obj: Any) -> bytes:
-    """Return a document with an object as its root element, in UTF-8 with an XML declaration.
-
-    Raises:
-        EncodeError: the object cannot be written as valid XML; the error has the path.
-    """
+    """Return a document with an object as its root element, in UTF-8 with an XML declaration. Raises EncodeError: the
+    object cannot be written as valid XML; the error has the path."""
     writer = Writer()
     writer.root(obj)
     content = writer.content()

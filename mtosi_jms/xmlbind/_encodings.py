@@ -36,7 +36,6 @@ class _Said(NamedTuple):
     """What a document says of its encoding.
 
     Attributes:
-        declared: the name in the XML declaration; empty without one.
         is_sure: whether the first octets leave no doubt.
         is_true: whether the declaration, or its absence, names this encoding.
     """

@@ -80,7 +80,6 @@ class FastPlan:
     Attributes:
         slots: by Clark name: field, code, position, the position that the next element must exceed (for a list one less
             than its own), target. None until the class is first used.
-        able: whether the fast path can read objects of the class.
     """
 
     __slots__ = ("able", "cls", "plan", "required", "slots")

@@ -43,11 +43,7 @@ _LONGEST_SHOWN: Final = 60
 
 
 def shown(text: str, element: etree._Element, name: str = "") -> str:
-    """Return a text of a document for a warning: shortened, or masked if it may be a credential (C55).
-
-    Args:
-        name: name of the attribute, for the value of an attribute.
-    """
+    """Return a text of a document for a warning: shortened, or masked if it may be a credential (C55)."""
     names = (split_clark(str(node.tag))[1] for node in (element, *element.iterancestors()))
     if is_secret(name) or any(map(is_secret, names)):
         return MASK
@@ -115,7 +111,6 @@ class ElementPaths:
 
         Args:
             element: paths of elements below it begin with its path. All remembered counts are forgotten.
-            path: its path.
         """
         self._known.clear()
         self._top = element

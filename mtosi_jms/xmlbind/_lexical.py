@@ -136,11 +136,8 @@ class Duration:
         return [_EXACT.add(self.seconds, 86400 * _span(*start, self.months)) for start in _STARTS]
 
     def to_timedelta(self) -> dt.timedelta:
-        """Return the duration as a timedelta.
-
-        Raises:
-            ConfigError: the duration has months, which have no fixed length, or is too long for a timedelta.
-        """
+        """Return the duration as a timedelta. Raises ConfigError: the duration has months, which have no fixed length,
+        or is too long for a timedelta."""
         if self.months:
             raise ConfigError("a duration with years or months has no fixed length")
         seconds: object = self.seconds
@@ -281,10 +278,7 @@ def format_itu_time(value: dt.datetime) -> str:
 
 def parse_loose_date_time(text: str) -> dt.datetime:
     """Other forms that real systems send: ITU text, a zone without colon, seconds or milliseconds since 1970 (C03).
-
-    Raises:
-        ValueError: the text has none of these forms.
-    """
+    Raises ValueError: the text has none of these forms."""
     if _ITU_RE.fullmatch(text):
         return parse_itu_time(text)
     if match := _LOOSE_ZONE_RE.fullmatch(text):

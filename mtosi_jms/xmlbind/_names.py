@@ -98,23 +98,16 @@ class DistinguishedNameMixin:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the name of a text form.
-
-        Raises:
-            EncodeError: not a text, a part without type or `=`, a `%` that does not begin an escape, or a `/` that may
-                be inside a value or not.
-        """
+        """Return the name of a text form. Raises EncodeError: not a text, a part without type or `=`, a `%` that does
+        not begin an escape, or a `/` that may be inside a value or not."""
         if not isinstance(text, str):
             raise EncodeError(f"a name is text, not {type(text).__name__}")
         return cls._of((_unescape(kind), _unescape(value)) for kind, value in _parts(text))
 
     @classmethod
     def from_parts(cls, text: str | tuple[str, str], *pairs: tuple[str, str]) -> Self:
-        """Return the name of a text form, or of pairs of type and value, in which nothing is escaped.
-
-        Raises:
-            EncodeError: as for `parse`; a pair that is not two texts, or has no type.
-        """
+        """Return the name of a text form, or of pairs of type and value, in which nothing is escaped. Raises
+        EncodeError: as for `parse`; a pair that is not two texts, or has no type."""
         if isinstance(text, str) and not pairs:
             return cls.parse(text)
         given: tuple[Any, ...] = (text, *pairs)
@@ -200,7 +193,6 @@ def as_name(value: str | N, cls: type[N]) -> N:
 
     Args:
         value: a name of the class, which is returned unchanged, or text such as `MD=EMS1/ME=NE-7`.
-        cls: the class of the name, such as `NamingAttributeType`.
 
     Raises:
         EncodeError: `value` is neither of them, or text of another form.

@@ -253,11 +253,7 @@ class _Lines:
 
 
 class _Again:
-    """Reads the odd elements of one document.
-
-    Attributes:
-        warnings: the warnings, in document order.
-    """
+    """Reads the odd elements of one document."""
 
     def __init__(self, data: bytes, limits: XmlLimits, native: Any) -> None:
         self.warnings: list[XmlWarning] = []
@@ -350,11 +346,8 @@ _CHOSEN: tuple[Core, _Native | None] | None = None
 
 
 def core() -> Core:
-    """Return the core that reads documents in this process, and why it was chosen.
-
-    Raises:
-        ConfigError: the environment asks for an unknown core, or for the native core, which is not there.
-    """
+    """Return the core that reads documents in this process, and why it was chosen. Raises ConfigError: the environment
+    asks for an unknown core, or for the native core, which is not there."""
     return _chosen()[0]
 
 
@@ -366,11 +359,7 @@ def _chosen() -> tuple[Core, _Native | None]:
 
 
 def native_module() -> Any | None:
-    """Return the native module; None if the Python core is used.
-
-    Raises:
-        ConfigError: as `core`.
-    """
+    """Return the native module; None if the Python core is used. Raises ConfigError: as `core`."""
     native = _chosen()[1]
     return native.module if native is not None else None
 
@@ -394,11 +383,7 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
 
 
 def _library() -> Any:
-    """Import the module of the native core.
-
-    Raises:
-        ImportError: there is none, or it does not load.
-    """
+    """Import the module of the native core."""
     loader = globals()["__loader__"]
     if isinstance(loader, zipimporter):
         from mtosi_jms.xmlbind._packed import packed_core
@@ -435,9 +420,6 @@ def read_natively(
     """Return the object of a document; None, without any warnings, if the document has to be read from its tree.
 
     The arguments are those of `decode`.
-
-    Raises:
-        DecodeError: in strict mode.
     """
     native = _chosen()[1]
     if native is None or len(data) > limits.max_bytes:
@@ -454,8 +436,6 @@ class Enveloped(NamedTuple):
 
     Attributes:
         header, body: the objects.
-        namespace: the namespace of SOAP.
-        warnings: departures from the schemas.
         cuts: offsets of the begin and the end of the header, of the begin and the end of the name in the start tag of
             the body element, and of the begin of the name in its end tag; None if an envelope with another header or
             name cannot keep all other octets.
@@ -474,7 +454,6 @@ def read_enveloped(
     """Return the objects of an envelope; None, without any warnings, if it has to be read from its tree.
 
     Args:
-        data: the envelope.
         header: class of the element of the header.
         package: generated package that takes precedence over all others.
         strict, source, limits: as for `decode`.

@@ -45,32 +45,21 @@ class XmlObject:
         return [kept.xml for kept in self.extras.elements] if self.extras else []
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as plain Python values; docs/objects.md has a table of their forms.
-
-        Raises:
-            EncodeError: a field has a value that XML cannot have, or lists of a repeated group were edited so that it
-                is not clear which values stand together; the error has the path of the attribute.
-        """
+        """Return the object as plain Python values; docs/objects.md has a table of their forms. Raises EncodeError: a
+        field has a value that XML cannot have, or lists of a repeated group were edited so that it is not clear which
+        values stand together; the error has the path of the attribute."""
         try:
             return _plain_fields(self)
         except RecursionError:
             raise EncodeError("nested too deep, or an object that holds itself", type(self).__name__) from None
 
     def to_json(self, indent: int | None = None) -> str:
-        """Return the result of `to_dict` as JSON text.
-
-        Args:
-            indent: number of blanks for each level; None for one line.
-        """
+        """Return the result of `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def to_xml(self) -> bytes:
-        """Return the object as an XML document, in UTF-8 with an XML declaration.
-
-        Raises:
-            EncodeError: the class is not that of an element, or the object cannot be written as valid XML; the error
-                has the path.
-        """
+        """Return the object as an XML document, in UTF-8 with an XML declaration. Raises EncodeError: the class is not
+        that of an element, or the object cannot be written as valid XML; the error has the path."""
         return XmlObject._document(self)
 
     @classmethod

@@ -16,15 +16,8 @@ from zipimport import zipimporter
 
 
 def packed_core(archive: zipimporter, name: str) -> Any:
-    """Import the native core from an archive.
-
-    Args:
-        archive: that this package comes from.
-        name: of the core's module.
-
-    Raises:
-        ImportError: the archive has no core for this Python and system, or it does not load.
-    """
+    """Import the native core from an archive. Raises ImportError: the archive has no core for this Python and system,
+    or it does not load."""
     for suffix in EXTENSION_SUFFIXES:
         try:
             library = archive.get_data(os.path.join(archive.archive, *name.split(".")) + suffix)  # noqa: PTH118

@@ -120,7 +120,6 @@ def parse_xml(
 
     Args:
         data: the document; an encoding declaration in text is ignored.
-        source: name of the document for error texts.
         odd_prefixes: if given, unused prefixes may be declared for names that are not URIs (C09). They are added to
             this list, and the tree does not have them. Without the list, the error of libxml2 is raised.
         schema: permit the document type declarations of schemas, as `plain_doctype` reads them.
@@ -249,10 +248,7 @@ def _declared_prefixes(root: etree._Element) -> set[str]:
 
 def to_bytes(data: bytes | bytearray | memoryview | str) -> bytes:
     """Return a document as bytes: text becomes UTF-8, and its XML declaration, which may name another encoding, is cut.
-
-    Raises:
-        ConfigError: `data` is neither of them.
-    """
+    Raises ConfigError: `data` is neither of them."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     if not isinstance(data, str):
@@ -294,11 +290,7 @@ class Declared:
         self._number = 0
 
     def note(self, event: str, element: Any) -> None:
-        """Take an event: start-ns, end-ns, or the start of the element with the declarations.
-
-        Raises:
-            ForbiddenXmlError: there are too many declarations.
-        """
+        """Take an event: start-ns, end-ns, or the start of the element with the declarations."""
         if event == "start-ns":
             self._number += 1
         elif event == "end-ns":

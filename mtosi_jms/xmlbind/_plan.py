@@ -68,10 +68,7 @@ class Plan:
 
     Attributes:
         rivals: further slots of children that several fields admit, by Clark name.
-        attributes: attributes by Clark name.
-        wildcards: places for elements of other schemas.
         content: names of the fields for child elements.
-        required: names of fields that a document must have.
         dropped: names of fields that a base class requires and a restriction removes.
         lists: names of fields of `content` that are lists.
         ordered: whether the content is one sequence, so that numbers are enough to check the order.

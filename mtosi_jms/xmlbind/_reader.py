@@ -62,14 +62,8 @@ def decode_root(
 
 
 def without_comments(element: etree._Element) -> etree._Element:
-    """Return an element without comments and processing instructions, as our own parser gives it.
-
-    Returns:
-        The element itself if it has none of them, otherwise a copy.
-
-    Raises:
-        ForbiddenXmlError: the element contains entity references.
-    """
+    """Return an element without comments and processing instructions, as our own parser gives it. Raises
+    ForbiddenXmlError: the element contains entity references."""
     if next(element.iter(etree.Entity, etree.Comment, etree.PI), None) is None:
         return element
     if next(element.iter(etree.Entity), None) is not None:
@@ -119,7 +113,6 @@ class Reader:
 
         Args:
             root: package that takes precedence over all others.
-            skip: keep it as XML in any case.
         """
         cls = None if skip else find_element(str(element.tag), root)
         if cls is None:
@@ -237,11 +230,7 @@ class Reader:
     def derived(
         self, element: etree._Element, text: str, table: ClassTable, block: tuple[str, ...] = ()
     ) -> ClassTable | None:
-        """Return the table that an xsi:type names; None if it names the declared type or cannot be used.
-
-        Args:
-            block: derivations that the field does not allow.
-        """
+        """Return the table that an xsi:type names; None if it names the declared type or cannot be used."""
         name = self.scopes.qname(text, element)
         if name is None:
             self.issues.add(
@@ -295,11 +284,7 @@ class Keeper:
         return self.kept
 
     def read(self, attributes: Iterable[tuple[str, str]]) -> Any:
-        """Read the element, and return the object.
-
-        Args:
-            attributes: the attributes of the element that have to be bound or kept.
-        """
+        """Read the element, and return the object."""
         self.bind_attributes(attributes)
         if self.plan.text is not None:
             self._simple_content(self.plan.text)

@@ -54,7 +54,6 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
 
     Args:
         table: the dictionary of a module that has it: `__elements__`, `__types__`, or `__simple__`.
-        root: a package that takes precedence over all others.
     """
     if not isinstance(tag, str):
         raise ConfigError(f"a Clark name is text, not {type(tag).__name__}")
@@ -84,11 +83,8 @@ def import_package(name: str) -> ModuleType:
 
 
 def module_of(namespace: str, root: str) -> ModuleType | None:
-    """Return the module of a namespace in a package; None if the package has none.
-
-    Raises:
-        ConfigError: the module cannot be imported, because the package is damaged.
-    """
+    """Return the module of a namespace in a package; None if the package has none. Raises ConfigError: the module
+    cannot be imported, because the package is damaged."""
     path = _packages.get(root, {}).get(namespace)
     if path is None:
         return None
@@ -136,11 +132,8 @@ XSI_TYPE = clark(XSI, "type")
 
 @cache
 def resolve_class(path: str, root: str) -> Any:
-    """Return the class that a path names.
-
-    Raises:
-        ConfigError: there is no such class, because the generated package is damaged or incomplete.
-    """
+    """Return the class that a path names. Raises ConfigError: there is no such class, because the generated package is
+    damaged or incomplete."""
     module_path, _, name = path.partition(":")
     try:
         return getattr(importlib.import_module(f"{root}.{module_path}"), name)

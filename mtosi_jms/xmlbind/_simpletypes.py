@@ -34,7 +34,6 @@ class Facets:
     Attributes:
         patterns: Python regular expressions; the whole text must match each of them.
         min_length, max_length: number of characters, octets or list items.
-        minimum, maximum: inclusive bounds.
         above, below: exclusive bounds.
         digits, fraction: most digits in total, and after the point.
         values: allowed texts, for an enumeration without a class of its own.
@@ -237,22 +236,16 @@ class SimpleType:
         self.plain = parse is lexical.parse_string and not collapse and facets is None
 
     def exact(self, text: str) -> Any:
-        """Return the value of valid text in the form that we would write.
-
-        Raises:
-            ValueError: other text; `lenient` may still find a value.
-        """
+        """Return the value of valid text in the form that we would write. Raises ValueError: other text; `lenient` may
+        still find a value."""
         value = self._quick(text)
         if self.format(value) != text or (self.collapse and _collapsed(text) != text):
             raise ValueError("not the form that we write")
         return value
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
-        """Return the value of a text, and what is wrong with it; None if nothing.
-
-        Raises:
-            ValueError: the text has no value.
-        """
+        """Return the value of a text, and what is wrong with it; None if nothing. Raises ValueError: the text has no
+        value."""
         text = _collapsed(text) if self.collapse else text
         value = self._parse(text)
         return value, self.facets.problem(value, text) if self.facets else None
@@ -270,11 +263,8 @@ class SimpleType:
         return text
 
     def to_plain(self, value: Any) -> Any:
-        """Return a value for JSON: itself, or its text. Facets are not checked.
-
-        Raises:
-            TypeError, ValueError: a value of another type.
-        """
+        """Return a value for JSON: itself, or its text. Facets are not checked. Raises TypeError, ValueError: a value
+        of another type."""
         if isinstance(value, str):
             return str(value)
         if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
@@ -282,11 +272,7 @@ class SimpleType:
         return self._format(value)
 
     def from_plain(self, plain: Any) -> Any:
-        """Return the value from which `to_plain` made this.
-
-        Raises:
-            TypeError, ValueError: `plain` is not such a value.
-        """
+        """Return the value from which `to_plain` made this. Raises TypeError, ValueError: `plain` is not such a value."""
         if not isinstance(plain, str):
             self._format(plain)
             return plain
@@ -422,11 +408,7 @@ class EnumType(SimpleType):
 
     @property
     def cls(self) -> type[XmlEnum]:
-        """The enumeration class.
-
-        Raises:
-            ConfigError: the type was never bound to its package.
-        """
+        """The enumeration class. Raises ConfigError: the type was never bound to its package."""
         if self._cls is None:
             raise ConfigError(f"enumeration {self._path} is not bound to a package")
         return self._cls

@@ -43,7 +43,6 @@ class Field:
         kind: element, attribute, text (simple content), any (wildcard) or mixed.
         min, max: occurrence; max None is unbounded.
         ns: namespace, None for that of the owning module; the wildcard's constraint for `any`.
-        nillable: whether xsi:nil is allowed.
         head: whether elements of a substitution group may replace the element.
         members: paths of the classes of these elements.
         process: how elements of a wildcard are processed.
@@ -369,7 +368,6 @@ def simple(base: SimpleType, **facets: Any) -> SimpleType:
     """Return a restricted simple type.
 
     Args:
-        base: the type.
         facets: `name` and the attributes of `Facets`, with patterns as strings; also the texts `default` and `fixed` of
             the declaration of an element or attribute.
     """

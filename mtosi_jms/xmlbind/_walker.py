@@ -58,7 +58,6 @@ class Placed(Generic[T_co]):
     """An object and its place in the document.
 
     Attributes:
-        line: the line on which the element begins.
         above: the elements around it, outermost first.
     """
 
@@ -214,9 +213,6 @@ class Walker:
             document: the octets of its element, inside the start tags of the elements around it.
             depth: number of elements around it.
             lines_before: number of lines by which it comes later in the real document.
-
-        Raises:
-            MalformedXmlError, DecodeError: as for any document.
         """
         try:
             element = etree.fromstring(document, make_parser(self._limits))
@@ -238,12 +234,9 @@ class Walker:
         return value if isinstance(value, self._classes) else None
 
     def feed(self, chunk: bytes) -> Iterator[Any]:
-        """Parse more of the document, and yield the objects that end in it.
-
-        Raises:
-            ForbiddenXmlError: the parser holds too much of the document in which no element begins or ends, such as a
-                comment without end. The limit `huge` lifts this bound.
-        """
+        """Parse more of the document, and yield the objects that end in it. Raises ForbiddenXmlError: the parser holds
+        too much of the document in which no element begins or ends, such as a comment without end. The limit `huge`
+        lifts this bound."""
         self.parser.feed(chunk)
         self._quiet += len(chunk)
         yield from self.found()

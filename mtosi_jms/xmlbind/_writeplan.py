@@ -64,11 +64,8 @@ class Names:
         return prefix
 
     def qualified(self, tag: str) -> str:
-        """Return a Clark name as it is written, and note its namespace.
-
-        Raises:
-            EncodeError: it is not a name that a parser would accept.
-        """
+        """Return a Clark name as it is written, and note its namespace. Raises EncodeError: it is not a name that a
+        parser would accept."""
         namespace, local = _checked(tag)
         if not namespace:
             return local
@@ -106,8 +103,6 @@ class Out(NamedTuple):
 
     Attributes:
         kind: PLAIN (text as it is), SIMPLE (simple type), OBJECT (class), RAW_XML (xsd:anyType), ANY (wildcard).
-        many: whether the field is a list.
-        required: whether it must not be None.
         tag: name as it is written; empty for wildcards.
         target: SimpleType, ClassTable or Wildcard.
     """
@@ -130,7 +125,6 @@ class WritePlan:
         text: the field of simple content; None if there is none.
         mixed: the name of the field of mixed content; None if there is none.
         barred: the name of such a field of a base class whose restriction allows no text; None if there is none.
-        get: returns the values of `outs` of an object.
     """
 
     def __init__(self, table: ClassTable) -> None:
@@ -212,11 +206,7 @@ def forbidden_character(text: str) -> str | None:
 
 
 def forbidden_place(value: Any, path: str = "") -> str | None:
-    """Return the path of the first text in an object with a character that XML does not allow; None if there is none.
-
-    Args:
-        value: an object, a list or a text.
-    """
+    """Return the path of the first text in an object with a character that XML does not allow; None if there is none."""
     if isinstance(value, str):
         return path if _FORBIDDEN.search(value) else None
     if isinstance(value, (list, tuple)):
@@ -257,11 +247,8 @@ def is_text(value: Any) -> bool:
 
 
 def extras_of(obj: XmlObject) -> Extras | None:
-    """Return the extras of an object after a check, because the program may have changed them.
-
-    Raises:
-        EncodeError: the extras cannot be written.
-    """
+    """Return the extras of an object after a check, because the program may have changed them. Raises EncodeError: the
+    extras cannot be written."""
     extras = obj.extras
     if extras is None:
         return None

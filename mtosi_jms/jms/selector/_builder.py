@@ -84,11 +84,7 @@ class Condition(Expression):
     __slots__ = ()
 
     def selector(self) -> Selector:
-        """The condition as a selector.
-
-        Raises:
-            SelectorError: the expression is not a boolean by itself.
-        """
+        """The condition as a selector. Raises SelectorError: the expression is not a boolean by itself."""
         return parse(render(condition(self.tree)))
 
     def __and__(self, other: Condition) -> Condition:
@@ -169,7 +165,6 @@ class Property(Operand, Condition):
         """`LIKE pattern`: `%` stands for any text, `_` for one character.
 
         Args:
-            pattern: the whole text must match it.
             escape: a character after which `%` and `_` stand for themselves.
         """
         return Condition(Like(self._identifier, _made(Pattern, pattern, escape)))
@@ -226,11 +221,7 @@ class PropertyNames:
         return Property(known)
 
     def __getitem__(self, name: str) -> Property:
-        """Return the property of any name, used as it is.
-
-        Raises:
-            ConfigError: a selector cannot use this name.
-        """
+        """Return the property of any name, used as it is. Raises ConfigError: a selector cannot use this name."""
         if not is_name(name):
             raise ConfigError(f"{name!r}: not a name that a selector can have")
         return Property(name)

@@ -94,11 +94,8 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the tokens of a selector; the last one has the kind `end`.
-
-    Raises:
-        SelectorError: the text is too long, contains something that is not a token, or a number out of range.
-    """
+    """Return the tokens of a selector; the last one has the kind `end`. Raises SelectorError: the text is too long,
+    contains something that is not a token, or a number out of range."""
     if len(text) > MAX_LENGTH:
         raise SelectorError(f"a selector of {len(text):,} characters; {MAX_LENGTH:,} are allowed", MAX_LENGTH)
     found: list[Token] = []
@@ -234,11 +231,8 @@ _OPERATORS: Final = frozenset({"word", "operator"})
 
 
 def parse_tree(text: str) -> Node:
-    """Return the tree of a selector that is not blank.
-
-    Raises:
-        SelectorError: the text is not a selector of JMS 1.1, section 3.8.1.
-    """
+    """Return the tree of a selector that is not blank. Raises SelectorError: the text is not a selector of JMS 1.1,
+    section 3.8.1."""
     return _Parser(tokens_of(text)).whole()
 
 

@@ -55,7 +55,6 @@ class Pattern:
     """A pattern: `%` matches any text, also an empty one; `_` matches one character. After the escape both are literal.
 
     Attributes:
-        escape: the escape character, if any.
         position: offset of the pattern's literal in the selector, for errors.
         escape_position: offset of the literal after ESCAPE.
 
@@ -363,11 +362,7 @@ def signed(sign: SignWord, operand: Node, position: int = 0) -> Node:
 
 
 def condition(node: Node) -> Node:
-    """Check that a node can be a whole selector, and return it.
-
-    Raises:
-        SelectorError: the node is a text or a number.
-    """
+    """Check that a node can be a whole selector, and return it. Raises SelectorError: the node is a text or a number."""
     _want(Kind.BOOLEAN, node, "as a selector")
     return node
 
