@@ -185,13 +185,11 @@ def _properties(
 
 @lru_cache(64)
 def _mapped(optional_fields: frozenset[str]) -> tuple[Row, ...]:
-    """Return the rows of Table 2 that a profile maps."""
     return tuple(row for row in ROWS if row.mandatory or row.field in optional_fields)
 
 
 @lru_cache(64)
 def _fields_needed(optional_fields: frozenset[str]) -> tuple[str, ...]:
-    """Return the header fields whose texts the mapping needs."""
     return (*(row.field for row in _mapped(optional_fields)), *_BESIDE)
 
 
@@ -240,7 +238,6 @@ def _extension_text(header: Header, breaches: _Breaches) -> str | None:
 def _rules(
     texts: Mapping[str, str], mapping: HeaderMapping, breaches: _Breaches, message_type: str, *, needs_reply: bool
 ) -> None:
-    """Check the rules of Table 2 for a header."""
     pattern = texts.get("communicationPattern")
     batches = pattern in ("MultipleBatchResponse", "MultipleResponse")
     if pattern == "MultipleResponse":
@@ -331,7 +328,6 @@ def _message_of(
     reply_to: Destination | None,
     correlation_id: str | None,
 ) -> JmsMessage:
-    """Return the message of a header that was mapped."""
     return JmsMessage(
         body=document,
         properties=properties,
@@ -523,7 +519,6 @@ class _Template:
         self._pieces = [piece.encode() for piece in (start, between, end, f"</{soap}:Body></{soap}:Envelope>")]
 
     def document(self, header: Header, body: XmlObject) -> bytes:
-        """Return the envelope of a header of this template and a body."""
         writer = Writer()
         writer.names.plans |= self._needed.plans
         writer.names.namespaces |= self._needed.namespaces

@@ -176,7 +176,6 @@ def _content(message: JmsMessage, envelope: Envelope | None) -> tuple[str, str] 
 
 
 def _mismatch(message: JmsMessage, content_type: str, envelope: Envelope | None) -> str | None:
-    """Return what is wrong with a content type; None if nothing is."""
     media = content_type.partition(";")[0].strip().lower()
     wanted = _MEDIA[envelope.version] if envelope is not None else media
     if media not in _MEDIA.values() or media != wanted:

@@ -38,7 +38,6 @@ class Group:
 
 
 def objects_in(body: etree._Element, names: int) -> list[Group]:
-    """The inventory objects among the descendants of an element, by type."""
     return _groups(map(_object, find_objects(body, Routes(is_object))), names)
 
 
@@ -96,7 +95,6 @@ def _local(element: etree._Element) -> str:
 
 
 def events_in(notify: etree._Element, names: int) -> list[Group]:
-    """The events in a notify element, by type."""
     return _groups(map(_event, events_of(RawXml.from_element(notify))), names)
 
 
@@ -111,7 +109,6 @@ def _event(event: etree._Element) -> tuple[str, str]:
 
 
 def _groups(items: Iterable[tuple[str, str]], names: int) -> list[Group]:
-    """Items by type, in the order of first appearance."""
     groups: dict[str, Group] = {}
     for kind, name in items:
         group = groups.setdefault(kind, Group(kind))

@@ -90,7 +90,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show_bounds() -> None:
-    """Prints the bounds, by door."""
     door = ""
     terminal.say("bounds: what others can make it spend by default")
     for bound in table():
@@ -166,7 +165,6 @@ def _how_to_get_the_native_core() -> str:
 
 
 def _core() -> Core | MtosiError:
-    """The core that reads XML, or why there is none."""
     try:
         return core()
     except MtosiError as error:
@@ -174,7 +172,6 @@ def _core() -> Core | MtosiError:
 
 
 def check_schemas() -> Check:
-    """The project's own schemas: found, and usable."""
     try:
         schemas = SchemaSet.load()
     except MtosiError as error:
@@ -185,7 +182,6 @@ def check_schemas() -> Check:
 
 
 def check_stubs() -> Check:
-    """The generated stubs: each module can be imported."""
     try:
         package = importlib.import_module("mtosi_jms.stubs")
         names = [module.name for module in pkgutil.walk_packages(package.__path__, "mtosi_jms.stubs.")]
@@ -280,7 +276,6 @@ def _schemes() -> str:
 
 
 def _served(scheme: str) -> Check:
-    """Whether the libraries of a transport are here."""
     name = registered("transports")[scheme]["extra"]
     extra = check_extra(name)
     detail = f"{scheme}: is served by the {name} transport"
@@ -288,7 +283,6 @@ def _served(scheme: str) -> Check:
 
 
 def _check_login(url: str, options: Mapping[str, Any]) -> Check:
-    """Who is at the other end, and what of JMS it can do."""
     from mtosi_jms.transport import ALL_CAPABILITIES, connect
 
     try:

@@ -103,7 +103,6 @@ is_over: Final = threading.Event()
 
 
 def was_signalled() -> bool:
-    """Whether a signal ends the command now."""
     return _is_ending.is_set()
 
 
@@ -154,7 +153,6 @@ def _end(*, is_first: bool) -> None:
 
 
 def _exit() -> None:
-    """Exit, whatever the other threads do."""
 
     def tell() -> None:
         if not is_over.is_set():

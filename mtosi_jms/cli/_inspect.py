@@ -138,7 +138,6 @@ def _body_element(body: etree._Element) -> etree._Element | None:
 
 
 def _batch(header: Any) -> Iterator[tuple[str, object]]:
-    """What the header says of batches, where it says something."""
     for name, (local, prop) in _BATCH.items():
         text = header_text(header, local)
         if text is not None:
@@ -147,7 +146,6 @@ def _batch(header: Any) -> Iterator[tuple[str, object]]:
 
 
 def _fields(document: Document, *, secrets: bool) -> dict[str, str]:
-    """The fields of the header as text, by their XML names."""
     found: dict[str, str] = {}
     header = copy.deepcopy(document.header)
     if header is not None and not secrets:

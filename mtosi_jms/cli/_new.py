@@ -55,7 +55,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _render(kind: _Kind, name: str, release: str) -> dict[str, str]:
-    """The files of a project, by name."""
     try:
         import jinja2
     except ImportError as error:

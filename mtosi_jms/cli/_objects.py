@@ -15,14 +15,11 @@ from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, Field, Nil, Ra
 
 
 def fill(cls: type[XmlObject], assignments: Iterable[str]) -> XmlObject:
-    """An object with the fields that are assigned; arguments and errors as `fill_shape`."""
     made: XmlObject = fill_shape(_Class(cls.__xml__), assignments)
     return made
 
 
 class _Class:
-    """A class of the stubs."""
-
     def __init__(self, table: ClassTable) -> None:
         self._table = table
 
@@ -43,8 +40,6 @@ class _Class:
 
 
 class _Slot:
-    """A field of such a class."""
-
     def __init__(self, wanted: Field) -> None:
         self._field = wanted
         self.key = wanted.name

@@ -108,7 +108,6 @@ def _message(path: Path, names: NamingContext) -> JmsMessage:
 
 
 def _from_envelope(path: Path, names: NamingContext) -> JmsMessage:
-    """The message that the binding makes of an envelope."""
     document = load(str(path))
     header = require_header(document)
     profile = BindingProfile()

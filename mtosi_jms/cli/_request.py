@@ -45,8 +45,6 @@ _TICK: Final = 0.001
 
 
 class _ByStubs:
-    """An operation of generated stubs."""
-
     def __init__(
         self,
         requestor: Requestor,
@@ -200,7 +198,6 @@ def _close(stack: ExitStack, seconds: float) -> None:
 
 
 def _read(file: str, service: ServiceInfo, operation: OperationInfo) -> XmlObject:
-    """The request in a file."""
     element = _request_in(file)
     cls = service.load(operation.request)
     if element.tag != cls.__xml__.tag:
@@ -229,7 +226,6 @@ def _call(
     stack: ExitStack,
     deadline: float | None,
 ) -> int:
-    """Carry out a call over a connection and print the replies; 1 for a fault."""
     landing = stack.enter_context(DurableLanding(args.landing)) if args.landing else None
     requestor = stack.enter_context(
         Requestor(
@@ -264,8 +260,6 @@ def _time_left(seconds: float | None, deadline: float | None) -> float | None:
 
 
 class _Printer:
-    """Prints the replies of one call."""
-
     def __init__(self, call: PreparedCall, args: argparse.Namespace) -> None:
         self._called = {"service": call.service, "operation": call.operation}
         self._name = f"{call.service}.{call.operation}"
@@ -276,14 +270,12 @@ class _Printer:
         self._envelope = Envelope()
 
     def take(self, envelope: Envelope) -> None:
-        """Take the envelope of the reply that comes next."""
         self._replies += 1
         self._envelope = envelope
         for warning in envelope.warnings:
             terminal.note(f"reply {self._replies}: {warning}")
 
     def show(self, reply: Reply | None) -> None:
-        """Print one reply."""
         if reply is None:
             if self._json:
                 terminal.print_json(self._called)
@@ -301,7 +293,6 @@ class _Printer:
         terminal.flush()
 
     def show_fault(self, fault: MtosiFault) -> None:
-        """Print a fault in one line, and as JSON too if the user wants it."""
         if self._json:
             details = {"kind": fault.kind, "reason": fault.reason, "code": fault.fault_code}
             terminal.print_json({**self._facts(), "fault": details})

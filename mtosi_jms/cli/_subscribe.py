@@ -120,7 +120,6 @@ def subscribe(
 
 
 def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -> int:
-    """Show events; how many."""
     shown = 0
     try:
         for received in subscriber:

@@ -232,7 +232,6 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
 
 @contextlib.contextmanager
 def _bar(label: str, total: int | None) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar of rich's while the block runs."""
     global _drawing
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -263,8 +263,6 @@ def _ends(deployment: Deployment, asking: Asking, names: NamingContext) -> objec
 
 
 class _Check:
-    """Finds errors and unusual settings of a deployment, with a naming context."""
-
     def __init__(self, deployment: Deployment, names: NamingContext) -> None:
         self._deployment = deployment
         self._names = names
@@ -272,7 +270,6 @@ class _Check:
         self._receivers: dict[Destination, tuple[object, str]] = {}
 
     def problems(self) -> Iterator[Problem]:
-        """The problems: services without stubs, suppliers, requestors, topics."""
         known = {service.name for package in registered_packages() for service in services_of(package)}
         for name in dict.fromkeys((*self._deployment.suppliers, *self._deployment.requestors)):
             if name not in known:

@@ -289,8 +289,6 @@ class Above:
 
 
 class _Search:
-    """Finds the objects below elements."""
-
     def __init__(self, routes: Routes, *, tells_unread: bool) -> None:
         self.found: list[Hit] = []
         self.unread: list[etree._Element] = []
@@ -299,7 +297,6 @@ class _Search:
         self._scopes = Scopes()
 
     def visit(self, element: etree._Element, above: Above) -> None:
-        """Search one element that no route of its parent names."""
         table, route = self._routes.for_tag(str(element.tag))
         if table is not None and self._routes.wanted(table):
             self.found.append(Hit(actual_table(element, table, self._scopes), element, element))
@@ -309,7 +306,6 @@ class _Search:
             self.below(element, route, above)
 
     def below(self, element: etree._Element, route: Route, above: Above) -> None:
-        """Search below an element."""
         node = route.node
         if node is not None:
             hit = node_hit(element, node, above, self._scopes)

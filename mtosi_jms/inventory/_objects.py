@@ -96,7 +96,6 @@ def class_for(name: str) -> ClassTable:
 
 
 def _short(name: str) -> list[ClassTable]:
-    """Return the class of a short name, from the first package that has one."""
     for root in registered_packages():
         for namespace in modules_of(root):
             match = _SHORT.search(namespace)
@@ -108,7 +107,6 @@ def _short(name: str) -> list[ClassTable]:
 
 
 def _named(name: str) -> list[ClassTable]:
-    """Return the classes of a name, from the first package that has one."""
     path, _, local = name.rpartition(":")
     for root in registered_packages():
         found = [

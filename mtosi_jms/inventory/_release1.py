@@ -126,7 +126,6 @@ def converted_content(element: etree._Element, table: ClassTable) -> etree._Elem
 
 
 def classes() -> set[ClassTable]:
-    """Return the classes of 2.x that objects of 1.x can have."""
     found = map(_class, (*OBJECT_TYPES, *OBJECTS.values()))
     return {table for table in found if table is not None}
 
@@ -194,7 +193,6 @@ def _below(table: ClassTable, *steps: str) -> ClassTable | None:
 
 @cache
 def _slot(table: ClassTable, local: str) -> Slot | None:
-    """Return the field of a class for a child element of 1.x."""
     slots = plan_of(table).slots.values()
     names = _CAUSE if local == _CAUSE[0] else RENAMED.get(local) or (FIELDS.get(local, local),)
     for name in names:

@@ -94,7 +94,6 @@ def _name_of(element: etree._Element) -> str:
 
 
 def _empty(element: etree._Element) -> None:
-    """Replace all content of an element by the mask."""
     if len(element) or (element.text or "").strip():
         del element[:]
         element.text = MASK

@@ -396,7 +396,6 @@ class BoundOperation(Generic[Request, Response]):
         return self._service.caller
 
     def _call(self, request: object, fields: Mapping[str, object], options: CallOptions | None) -> Call:
-        """Make the call for any pattern."""
         service = self._service
         made = self._request(request, fields)
         return Call(service.__service__, self.info, service.destination, made, options or _NO_OPTIONS)
@@ -422,7 +421,7 @@ class BoundOperation(Generic[Request, Response]):
     def invoke_objects(
         self, request: Request | None, batch_size: int, options: CallOptions | None, /, **fields: object
     ) -> Objects[Any]:
-        """Carry out one call with several answers, and hand out their objects one by one. Raises as `invoke_batches`."""
+        """Carry out a call with several answers, and hand out their objects one by one. Raises as `invoke_batches`."""
         return Objects(self.invoke_batches(request, batch_size, options, **fields), self.info.batch_path)
 
     def bulk(
@@ -557,7 +556,7 @@ class SupplierBase:
 
 
 def _refuse_misspelt(owner: str, name: str, info: ServiceInfo) -> None:
-    """Refuse a method that is probably a misspelt handler. Raises ConfigError: the name is nearly that of an operation."""
+    """Refuse a method that is probably a misspelt handler: its name is nearly that of an operation."""
     names = {spelt: one.python_name for one in info.operations for spelt in (one.python_name, one.name)}
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.85)
     if close:

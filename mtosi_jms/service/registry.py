@@ -33,7 +33,7 @@ class Usage:
 
 
 def services_of(package: str) -> tuple[ServiceInfo, ...]:
-    """Import a generated package and return its service interfaces. Raises ConfigError: the package cannot be imported."""
+    """Import a generated package and return its service interfaces. Raises ConfigError: it cannot be imported."""
     places = [path.split(":") for path in getattr(import_package(package), "__services__", {})]
     return tuple(getattr(import_package(f"{package}.{module}"), name).__service__ for module, name in places)
 

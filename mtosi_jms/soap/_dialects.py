@@ -51,7 +51,6 @@ def header_class(dialect: HeaderDialect) -> type[Header]:
 
 
 def _in_module(field: Field, module: Module) -> Field:
-    """Return a field of the header in the namespace of a module, with those inside it."""
     moved = replace(field, owner=None)
     if not isinstance(field.type, str):
         if (kind := field.simple()) is not None:  # enumerations are found in their own package

@@ -153,7 +153,6 @@ class Envelope:
         return writer.content()
 
     def _check(self) -> None:
-        """Check the values that callers may have set and that no writer checks."""
         if self.version not in tuple(_NAMESPACES):
             raise EncodeError(f"SOAP has no version {self.version!r:.20}", "version")
         if self.fault is not None and not isinstance(self.fault, MtosiFault):

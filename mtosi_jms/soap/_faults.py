@@ -185,7 +185,6 @@ def _class_of(kind: str, bound: Any, body: Any) -> type[MtosiFault]:
 
 
 def has_header(body: Any) -> bool:
-    """Whether there is an MTOSI header inside an operation's exception."""
     return any(True for _ in _headers_in(body))
 
 

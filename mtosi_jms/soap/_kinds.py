@@ -56,7 +56,6 @@ def coded_class(base: type[MtosiFault], kind: str) -> type[MtosiFault]:
 
 @lru_cache(256)
 def _joined(base: Any, like: Any) -> Any:
-    """Return a class of both classes."""
     name = like.__name__
     body = {"__module__": __name__, "__doc__": base.__doc__, "__detail__": base.__detail__, "__reduce__": _reduce}
     return type(name, (base, like), body)
@@ -150,7 +149,6 @@ def _with_reason(fault: MtosiFault, cls: type[XmlObject], reason: str, header: H
 
 
 def _made(cls: type[XmlObject], given: dict[str, Any]) -> XmlObject | None:
-    """Return an object of a class; None if the class requires further values."""
     try:
         return cls(**given)
     except TypeError:
@@ -166,7 +164,6 @@ def _as_header_of(cls: type[XmlObject], header: Header) -> Any:
 
 
 def _declared_kind(fault: MtosiFault) -> str:
-    """Return the exception kind of a generated fault class; empty if there is none."""
     detail = type(fault).__detail__
     return type(fault).__kind__ or (str(detail.__xml__.element or "") if detail is not None else "")
 

@@ -116,8 +116,6 @@ def where(destination: Destination) -> Labels:
 
 
 class _Histogram:
-    """The number of measurements in each bucket, and their sum."""
-
     __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
@@ -246,8 +244,6 @@ def _shown(labels: Labels) -> str:
 
 
 class _Counted(Publication):
-    """Counts a message that was sent."""
-
     __slots__ = ("_destination", "_metrics")
 
     def __init__(self, message: JmsMessage, metrics: Metrics, destination: Destination) -> None:
@@ -262,8 +258,6 @@ class _Counted(Publication):
 
 
 class _Timed:
-    """Measures the block of a handler."""
-
     __slots__ = ("_began", "_labels", "_metrics")
 
     def __init__(self, metrics: Metrics, labels: Labels) -> None:

@@ -177,8 +177,6 @@ class OpenTelemetry(Metrics):
 
 
 class _Publication(Publication):
-    """A span that is open until `end`."""
-
     __slots__ = ("_counted", "_is_open", "span")
 
     def __init__(self, counted: Publication, span: Span) -> None:
@@ -224,7 +222,6 @@ class _Current:
 
 @lru_cache(maxsize=1024)
 def _about(name: str, kind: str, destination: Destination) -> tuple[str, dict[str, Any]]:
-    """Return the name and the attributes that all spans of one kind at a destination have."""
     facts: dict[str, Any] = {
         "messaging.system": "jms",
         "messaging.operation.name": name,
@@ -247,7 +244,6 @@ def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) 
 
 
 def _carrying(message: JmsMessage, context: SpanContext) -> JmsMessage:
-    """Return the message with the context of the span that publishes it."""
     traceparent = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
     message = message.with_property(PROPERTIES[0], traceparent)
     return message.with_property(PROPERTIES[1], context.trace_state.to_header()) if context.trace_state else message
@@ -266,7 +262,6 @@ def _peer(message: JmsMessage) -> SpanContext | None:
 
 
 def _unsampled() -> SpanContext:
-    """Return the context of an exchange that gets no span."""
     return SpanContext(random.getrandbits(127) + 1, random.getrandbits(63) + 1, is_remote=False)
 
 

@@ -116,7 +116,6 @@ class Explainer:
         )
 
     def _place(self, component: Any) -> tuple[str | None, int | None]:
-        """Where a component stands on disk."""
         schema: Any = getattr(component, "schema", None)
         element = getattr(component, "elem", None)
         known = self._sources.get(Path(str(schema.url)).name) if schema is not None else None

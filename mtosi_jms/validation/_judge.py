@@ -31,8 +31,6 @@ _ABOUT_PARENT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of libxml2."""
-
     message: str
     element: etree._Element
     line: int | None

@@ -118,7 +118,6 @@ def _is_wide(head: bytes) -> bool:
 
 
 def _doctype_at(data: bytes) -> int | None:
-    """Return where the document type declaration begins; None if there is none."""
     match = _PROLOG.match(data, len(_MARK) if data.startswith(_MARK) else 0)
     return match.start(1) if match is not None and match.group(1) else None
 

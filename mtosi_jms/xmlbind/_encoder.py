@@ -261,7 +261,6 @@ class Writer:
             raise EncodeError(f"no {kind.name}: {error}") from None
 
     def _qualified(self, value: Any) -> str:
-        """Return the text of a Clark name, or of a list of Clark names."""
         return " ".join(self.names.qualified(name) for name in (value if isinstance(value, (list, tuple)) else [value]))
 
     def _character_content(self, obj: Any, plan: WritePlan, extras: Extras) -> str:

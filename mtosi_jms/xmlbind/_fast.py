@@ -132,7 +132,6 @@ def is_plain(plan: Plan) -> bool:
 
 
 def fast_plan(table: ClassTable) -> FastPlan:
-    """Return the fast plan of a table; it is made at first use."""
     if table.fast is None:
         table.fast = FastPlan(plan_of(table))
     made: FastPlan = table.fast

@@ -236,7 +236,6 @@ def _is_settled(group: Group, counts: Mapping[str, int], rounds: int, *, repeate
 
 
 def _alternatives(choice: Group, counts: Mapping[str, int]) -> int:
-    """Return how many alternatives of a choice have values."""
     return sum(1 for item in choice[3] if _present(item, counts))
 
 

@@ -156,7 +156,6 @@ class Duration:
 
 
 def parse_boolean(text: str) -> bool:
-    """`true`, `false`, `1` or `0`."""
     try:
         return {"true": True, "1": True, "false": False, "0": False}[text]
     except KeyError:
@@ -164,7 +163,6 @@ def parse_boolean(text: str) -> bool:
 
 
 def format_boolean(value: bool) -> str:
-    """`true` or `false`."""
     if value is True:
         return "true"
     if value is False:

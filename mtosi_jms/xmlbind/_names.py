@@ -218,7 +218,6 @@ def _unescape(text: str) -> str:
 
 
 def _parts(text: str) -> list[list[str]]:
-    """Return type and value of each part, with their escapes."""
     parts: list[list[str]] = []
     for piece in text.split("/"):
         kind, equals, value = piece.partition("=")

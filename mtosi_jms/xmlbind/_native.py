@@ -51,8 +51,6 @@ class Core(NamedTuple):
 
 
 class _Bridge:
-    """Answers the questions of the native core."""
-
     nil: Final = NIL
 
     def find(self, tag: str, package: str | None) -> ClassTable | None:
@@ -238,23 +236,18 @@ def _batches(elements: Sequence[_OddElement]) -> Iterator[list[_OddElement]]:
 
 
 class _Lines:
-    """Tells the lines of places in a document, in ascending order."""
-
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._place = 0
         self._line = 1
 
     def at(self, place: int) -> int:
-        """Return the line of a place."""
         self._line += self._data.count(b"\n", self._place, place)
         self._place = place
         return self._line
 
 
 class _Again:
-    """Reads the odd elements of one document."""
-
     def __init__(self, data: bytes, limits: XmlLimits, native: Any) -> None:
         self.warnings: list[XmlWarning] = []
         self._data = data
@@ -383,7 +376,6 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
 
 
 def _library() -> Any:
-    """Import the module of the native core."""
     loader = globals()["__loader__"]
     if isinstance(loader, zipimporter):
         from mtosi_jms.xmlbind._packed import packed_core

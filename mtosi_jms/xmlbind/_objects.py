@@ -255,7 +255,6 @@ def _object(data: Any, table: ClassTable, path: str) -> Any:
 
 
 def _class_of(data: Mapping[str, Any], table: ClassTable | None, path: str) -> ClassTable:
-    """Return the class that a dict names, otherwise the declared class."""
     for key, find in (("@element", find_element), ("@type", find_type)):
         if key in data:
             try:

@@ -265,7 +265,6 @@ def refuse_depth(root: etree._Element, limits: XmlLimits, source: str | None = N
 
 
 def _refuse_crowds(root: etree._Element, limits: XmlLimits, source: str | None) -> None:
-    """Refuse an element with more attributes than allowed."""
     crowded = _found(root, f"(//*[@*[{limits.max_attributes + 1}]])[1]", source)
     if crowded:
         message = f"more than {limits.max_attributes} attributes in one element"
@@ -273,15 +272,12 @@ def _refuse_crowds(root: etree._Element, limits: XmlLimits, source: str | None) 
 
 
 def _refuse_declarations(root: etree._Element, limits: XmlLimits, source: str | None) -> None:
-    """Refuse an element with more namespaces declared in its scope than allowed."""
     declared = Declared(limits, source)
     for event, found in etree.iterwalk(root, events=("start-ns", "end-ns", "start")):
         declared.note(event, found)
 
 
 class Declared:
-    """Counts the namespace declarations in scope, from the events of a parser or a walk."""
-
     __slots__ = ("_limits", "_number", "_source")
 
     def __init__(self, limits: XmlLimits, source: str | None) -> None:

@@ -79,8 +79,6 @@ def without_comments(element: etree._Element) -> etree._Element:
 
 
 class Reader:
-    """Reads the objects of one document."""
-
     __slots__ = ("_failures", "attributed", "issues", "scopes")
 
     def __init__(self, issues: Issues, attributed: bool = True, scopes: Scopes | None = None) -> None:
@@ -262,8 +260,6 @@ _MISSING: Final = object()
 
 
 class Keeper:
-    """Reads one element of a known class leniently."""
-
     __slots__ = ("_before", "_last", "_order", "element", "kept", "plan", "reader", "values")
 
     def __init__(self, element: etree._Element, plan: Plan, reader: Reader) -> None:
@@ -278,13 +274,11 @@ class Keeper:
 
     @property
     def extras(self) -> Extras:
-        """The extras, which are made at first use."""
         if self.kept is None:
             self.kept = Extras()
         return self.kept
 
     def read(self, attributes: Iterable[tuple[str, str]]) -> Any:
-        """Read the element, and return the object."""
         self.bind_attributes(attributes)
         if self.plan.text is not None:
             self._simple_content(self.plan.text)
@@ -488,7 +482,6 @@ class Keeper:
         return value, problem is None
 
     def _stray_text(self, text: str, previous: etree._Element | None) -> None:
-        """Keep character data between elements."""
         self._add("stray-text", f"text {shown(text.strip(BLANKS), self.element)} between elements is kept")
         text = text.strip(BLANKS)
         kept = self.extras.elements
@@ -552,7 +545,6 @@ class Keeper:
         self.extras.excused |= set(reasons)
 
     def _kept_as(self, name: str) -> int:
-        """Return how many elements of a field were kept as XML."""
         slots = self.plan.slots
         kept = self.kept.elements if self.kept else ()
         return sum(1 for item in kept if (slot := slots.get(item.xml.tag)) is not None and slot.name == name)

@@ -96,7 +96,6 @@ def _inside(element: etree._Element, outer: Scope) -> Scope:
 
 
 def declared_by(element: etree._Element) -> dict[str, str]:
-    """Return the namespaces that an element itself declares, by prefix."""
     own: dict[str, str] = {}
     for event, found in etree.iterwalk(element, events=_OF_ONE):
         if event == "start":

@@ -272,7 +272,7 @@ class SimpleType:
         return self._format(value)
 
     def from_plain(self, plain: Any) -> Any:
-        """Return the value from which `to_plain` made this. Raises TypeError, ValueError: `plain` is not such a value."""
+        """Return the value from which `to_plain` made this. Raises TypeError, ValueError: it is not such a value."""
         if not isinstance(plain, str):
             self._format(plain)
             return plain
@@ -731,7 +731,6 @@ _BUILT_IN: Final[dict[str, SimpleType]] = {
 
 
 def builtin_type(tag: str) -> SimpleType | None:
-    """Return the built-in type of a Clark name; None if there is none."""
     namespace, local = split_clark(tag)
     return _BUILT_IN.get(local) if namespace == XSD else None
 

@@ -153,7 +153,6 @@ class _Frame:
         return str(self.element.tag), self.path, self.element.sourceline
 
     def leave_out(self, name: str) -> None:
-        """Note that a field has occurred that is not kept."""
         if name not in self.left_out:
             self.left_out[name] = None
             self.around = None
@@ -338,7 +337,6 @@ class Walker:
             _forget(frame.element, above)
 
     def _object(self, frame: _Frame, table: ClassTable, *, again: bool) -> Any:
-        """Return the object of a frame that has ended; None if it is nil."""
         if frame.known.nillable and str(frame.element.get(XSI_NIL)).strip() in ("true", "1"):
             return None
         self._issues.paths.start_at(frame.element, frame.path)
@@ -404,7 +402,6 @@ class Walker:
         self._issues.read(again=False)
 
     def _parts_of(self, table: ClassTable) -> frozenset[str]:
-        """Return the Clark names of the children of a class that are parts."""
         if table not in self._parts:
             slots = plan_of(table).slots
             self._parts[table] = frozenset(tag for tag, slot in slots.items() if self._is_part(slot))

@@ -166,7 +166,6 @@ def _kind(field: Field) -> tuple[int, Any]:
 
 
 def write_plan(table: ClassTable) -> WritePlan:
-    """Return the compiled plan of a table; it is made at first use."""
     if table.writing is None:
         table.writing = WritePlan(table)
     made: WritePlan = table.writing
@@ -187,13 +186,11 @@ def escape_text(text: str) -> str:
 
 
 def escape_attribute(text: str) -> str:
-    """Return an attribute value that is escaped for double quotes."""
     text = escape_text(text)
     return text.replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def has_forbidden(data: bytes) -> bool:
-    """Whether a text in UTF-8 contains a character that XML does not allow."""
     if len(data.translate(None, _CONTROLS)) != len(data):
         return True
     return 0xEF in data and (b"\xef\xbf\xbe" in data or b"\xef\xbf\xbf" in data)
@@ -206,7 +203,7 @@ def forbidden_character(text: str) -> str | None:
 
 
 def forbidden_place(value: Any, path: str = "") -> str | None:
-    """Return the path of the first text in an object with a character that XML does not allow; None if there is none."""
+    """Return the path of the first text in an object, list or text with a character that XML forbids; else None."""
     if isinstance(value, str):
         return path if _FORBIDDEN.search(value) else None
     if isinstance(value, (list, tuple)):

@@ -34,8 +34,6 @@ from mtosi_jms.jms.selector.nodes import (
 
 
 class _NoValue:
-    """The type of NO_VALUE."""
-
     __slots__ = ()
 
     def __repr__(self) -> str:
@@ -203,7 +201,6 @@ def compile_condition(node: Node) -> Condition:
 
 
 def compile_value(node: Node) -> Value:
-    """Return the function for a node that is an operand."""
     match node:
         case Literal(value):
             return lambda _: value

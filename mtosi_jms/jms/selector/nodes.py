@@ -362,7 +362,7 @@ def signed(sign: SignWord, operand: Node, position: int = 0) -> Node:
 
 
 def condition(node: Node) -> Node:
-    """Check that a node can be a whole selector, and return it. Raises SelectorError: the node is a text or a number."""
+    """Return a node that can be a whole selector. Raises SelectorError: it is a text or a number."""
     _want(Kind.BOOLEAN, node, "as a selector")
     return node
 
