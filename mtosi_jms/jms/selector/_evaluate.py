@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
 from mtosi_jms.jms.selector.nodes import (
+    EQUALITY,
     Arithmetic,
     Between,
     Comparison,
@@ -56,48 +57,31 @@ def to_double(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def equal(left: Any, right: Any) -> bool:
-    """Whether two values, neither of them None, have types that compare and are equal."""
-    if is_number(left) and is_number(right):
-        if isinstance(left, float) is not isinstance(right, float):
-            return to_double(left) == to_double(right)
-        return bool(left == right)
-    return _alike(left, right) and bool(left == right)
+def _comparison_of(sign: str, compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+    """Return a comparison of values that are not None. It is false for values of types that do not compare."""
+    alike = (str, bool) if sign in EQUALITY else ()
+
+    def compared(left: Any, right: Any) -> bool:
+        if is_number(left) and is_number(right):
+            if isinstance(left, float) is not isinstance(right, float):
+                return bool(compare(to_double(left), to_double(right)))
+            return bool(compare(left, right))
+        same = any(isinstance(left, kind) and isinstance(right, kind) for kind in alike)
+        return same and bool(compare(left, right))
+
+    return compared
 
 
-def unequal(left: Any, right: Any) -> bool:
-    """Whether two values, neither of them None, have types that compare and are not equal."""
-    alike = (is_number(left) and is_number(right)) or _alike(left, right)
-    return alike and not equal(left, right)
-
-
-def _alike(left: Any, right: Any) -> bool:
-    for kind in (str, bool):
-        if isinstance(left, kind):
-            return isinstance(right, kind)
-    return False
-
-
-def ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Return a comparison by order for values that are not None. It is false unless both are numbers."""
-
-    def ordered(left: Any, right: Any) -> bool:
-        if not (is_number(left) and is_number(right)):
-            return False
-        if isinstance(left, float) is not isinstance(right, float):
-            return compare(to_double(left), to_double(right))
-        return compare(left, right)
-
-    return ordered
-
-
-COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": equal,
-    "<>": unequal,
-    "<": ordering(operator.lt),
-    "<=": ordering(operator.le),
-    ">": ordering(operator.gt),
-    ">=": ordering(operator.ge),
+COMPARISONS: Final = {
+    sign: _comparison_of(sign, compare)
+    for sign, compare in {
+        "=": operator.eq,
+        "<>": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }.items()
 }
 
 
@@ -207,21 +191,13 @@ def compile_value(node: Node) -> Value:
         case Identifier(name):
             return lambda get: get(name)
         case Sign(sign, operand):
-            return _sign(sign, compile_value(operand))
+            apply, inner = (negative if sign == "-" else positive), compile_value(operand)
+            return lambda get: apply(inner(get))
         case Arithmetic(sign, left, right):
-            return _calculated(sign, compile_value(left), compile_value(right))
+            calculate, first, second = calculation(sign), compile_value(left), compile_value(right)
+            return lambda get: calculate(first(get), second(get))
         case _:
             return compile_condition(node)
-
-
-def _sign(sign: str, operand: Value) -> Value:
-    apply = negative if sign == "-" else positive
-    return lambda get: apply(operand(get))
-
-
-def _calculated(sign: str, left: Value, right: Value) -> Value:
-    calculate = calculation(sign)
-    return lambda get: calculate(left(get), right(get))
 
 
 def _flag(name: str) -> Condition:

@@ -305,19 +305,19 @@ class _Parser:
             return inner
         if token.kind == "word" and token.value in ("TRUE", "FALSE"):
             self._at += 1
-            return Literal(token.value == "TRUE", token.position)
+            return Literal(token.value == "TRUE", position=token.position)
         if binding <= NOT and self._accept("NOT"):
-            return Not(self._expression(NOT), token.position)
+            return Not(self._expression(NOT), position=token.position)
         if self._is("+") or self._is("-"):
             return self._signed()
         if token.kind == "name":
             self._at += 1
-            return Identifier(str(token.value), token.position)
+            return Identifier(str(token.value), position=token.position)
         if token.kind in ("string", "number"):
             if token.signed:
                 raise SelectorError(f"{int(token.value)} is out of the range of a Java long", token.position)
             self._at += 1
-            return Literal(token.value, token.position)
+            return Literal(token.value, position=token.position)
         raise self._refused("an operand is missing before")
 
     def _signed(self) -> Node:
@@ -338,25 +338,34 @@ class _Parser:
                 terms.append(self._expression(binding + 1))
             return join("AND" if value == "AND" else "OR", terms, token.position)
         if binding > COMPARISON:
-            return Arithmetic(value, left, self._expression(binding + 1), token.position)  # type: ignore[arg-type]
+            return Arithmetic(value, left, self._expression(binding + 1), position=token.position)  # type: ignore[arg-type]
         if value == "IS":
             negated = self._accept("NOT")
             self._expect("NULL")
-            return IsNull(self._identifier(left, "IS NULL"), negated, token.position)
+            return IsNull(self._identifier(left, "IS NULL"), negated, position=token.position)
         if value in ("NOT", "LIKE", "IN", "BETWEEN"):
             return self._predicate(left, token)
-        return Comparison(value, left, self._expression(binding + 1), token.position)  # type: ignore[arg-type]
+        return Comparison(value, left, self._expression(binding + 1), position=token.position)  # type: ignore[arg-type]
 
     def _predicate(self, left: Node, token: Token) -> Node:
+        """Return the node of LIKE, IN or BETWEEN, which NOT may precede."""
         negated = token.value == "NOT"
         word = self._take() if negated else token
         match word.value:
             case "LIKE":
-                return self._like(left, negated, token.position)
+                return Like(self._identifier(left, "LIKE"), self._pattern(), negated, position=token.position)
             case "IN":
-                return self._in(left, negated, token.position)
+                identifier = self._identifier(left, "IN")
+                self._expect("(")
+                values = [str(self._text("each value of IN").value)]
+                while self._accept(","):
+                    values.append(str(self._text("each value of IN").value))
+                self._expect(")")
+                return In(identifier, tuple(values), negated, position=token.position)
             case "BETWEEN":
-                return self._between(left, negated, token.position)
+                low = self._expression(ADDITION)
+                self._expect("AND")
+                return Between(left, low, self._expression(ADDITION), negated, position=token.position)
         raise SelectorError("behind NOT stands LIKE, IN or BETWEEN here", word.position)
 
     def _identifier(self, node: Node, operator: str) -> Identifier:
@@ -369,25 +378,9 @@ class _Parser:
             raise self._refused(f"{what} is a text in single quotes, not")
         return self._take()
 
-    def _like(self, left: Node, negated: bool, position: int) -> Node:
-        identifier = self._identifier(left, "LIKE")
+    def _pattern(self) -> Pattern:
         pattern = self._text("the pattern of LIKE")
         if not self._accept("ESCAPE"):
-            return Like(identifier, Pattern(str(pattern.value), None, pattern.position), negated, position)
+            return Pattern(str(pattern.value), position=pattern.position)
         escape = self._text("the character of ESCAPE")
-        parts = str(pattern.value), str(escape.value), pattern.position, escape.position
-        return Like(identifier, Pattern(*parts), negated, position)
-
-    def _in(self, left: Node, negated: bool, position: int) -> Node:
-        identifier = self._identifier(left, "IN")
-        self._expect("(")
-        values = [str(self._text("each value of IN").value)]
-        while self._accept(","):
-            values.append(str(self._text("each value of IN").value))
-        self._expect(")")
-        return In(identifier, tuple(values), negated, position)
-
-    def _between(self, left: Node, negated: bool, position: int) -> Node:
-        low = self._expression(ADDITION)
-        self._expect("AND")
-        return Between(left, low, self._expression(ADDITION), negated, position)
+        return Pattern(str(pattern.value), str(escape.value), pattern.position, escape.position)

@@ -7,23 +7,10 @@ from typing import Any, Final
 
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long
-from mtosi_jms.jms.selector._evaluate import compile_condition
+from mtosi_jms.jms.selector._evaluate import Condition, compile_condition
 from mtosi_jms.jms.selector._parser import HEADERS, parse_tree
 from mtosi_jms.jms.selector._render import render
-from mtosi_jms.jms.selector.nodes import (
-    Arithmetic,
-    Between,
-    Comparison,
-    Identifier,
-    In,
-    IsNull,
-    Junction,
-    Like,
-    Literal,
-    Node,
-    Not,
-    Sign,
-)
+from mtosi_jms.jms.selector.nodes import Identifier, Node, children
 from mtosi_jms.masking import shown_half_made
 
 _BLANKS: Final = " \t\f\r\n"
@@ -44,9 +31,9 @@ class Selector:
     def __init__(self, text: str, tree: Node | None) -> None:
         self.text = text
         self.tree = tree
-        self.identifiers: frozenset[str] = frozenset(one.name for one in identifiers_of(tree))
+        self.identifiers: frozenset[str] = frozenset(_identifiers(tree) if tree is not None else ())
         self._headers = {name: _HEADER[name] for name in self.identifiers & HEADERS}
-        self._condition = _everything if tree is None else compile_condition(tree)
+        self._condition: Condition = (lambda _: True) if tree is None else compile_condition(tree)
         self._canonical = "" if tree is None else render(tree)
 
     def matches(self, properties: Mapping[str, object]) -> bool | None:
@@ -107,45 +94,18 @@ def parse(text: str) -> Selector:
     return Selector(text, parse_tree(text) if text.strip(_BLANKS) else None)
 
 
-def identifiers_of(node: Node | None) -> Iterator[Identifier]:
-    """Yield all identifiers of a tree with their positions, from left to right."""
-    match node:
-        case Identifier():
-            yield node
-        case Like(identifier) | In(identifier) | IsNull(identifier):
-            yield identifier
-        case None | Literal():
-            return
-        case _:
-            for child in children_of(node):
-                yield from identifiers_of(child)
-
-
-def children_of(node: Sign | Not | Arithmetic | Comparison | Between | Junction) -> tuple[Node, ...]:
-    match node:
-        case Sign(_, operand) | Not(operand):
-            return (operand,)
-        case Between(operand, low, high):
-            return operand, low, high
-        case Junction(_, terms):
-            return terms
-        case _:
-            return node.left, node.right
-
-
-def _everything(_: object) -> bool:
-    return True
-
-
-def _timestamp(message: JmsMessage) -> Long | None:
-    return None if message.timestamp_ms is None else Long(message.timestamp_ms)
+def _identifiers(node: Node) -> Iterator[str]:
+    if isinstance(node, Identifier):
+        yield node.name
+    for child in children(node):
+        yield from _identifiers(child)
 
 
 _HEADER: Final[dict[str, Callable[[JmsMessage], Any]]] = {
     "JMSDeliveryMode": lambda message: DeliveryMode(message.delivery_mode).name,
     "JMSPriority": lambda message: message.priority,
     "JMSMessageID": lambda message: message.message_id,
-    "JMSTimestamp": _timestamp,
+    "JMSTimestamp": lambda message: None if message.timestamp_ms is None else Long(message.timestamp_ms),
     "JMSCorrelationID": lambda message: message.correlation_id,
     "JMSType": lambda message: message.jms_type,
 }

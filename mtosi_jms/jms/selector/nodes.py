@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, TypeAlias
 from typing import Literal as OneOf
@@ -40,6 +40,7 @@ __all__ = [
     "Segment",
     "Sign",
     "SignWord",
+    "children",
     "condition",
     "escaped",
     "join",
@@ -174,13 +175,43 @@ JunctionWord: TypeAlias = OneOf["AND", "OR"]
 EQUALITY: Final = frozenset({"=", "<>"})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """The base of all nodes: their place in the text, and how deep the nodes inside of them are nested."""
+
+    position: int = 0
+    depth: int = field(default=0, init=False)
+
+    def _want(self, kind: Kind = Kind.ANY, place: str = "") -> None:
+        """Check the kind of the nodes inside of this one, and how deep they are nested."""
+        inner = tuple(children(self))
+        for node in inner:
+            _require(kind, node, place)
+        depth = 1 + max((node.depth for node in inner), default=-1)
+        if depth > MAX_DEPTH:
+            raise SelectorError(f"expressions nested more than {MAX_DEPTH} deep", self.position)
+        object.__setattr__(self, "depth", depth)
+
+
+class _Value(_Node):
+    """The base of the nodes that are numbers."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind] = Kind.NUMBER
+
+
+class _Condition(_Node):
+    """The base of the nodes that are true, false or unknown."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind] = Kind.BOOLEAN
+
+
 @dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(_Node):
     """A text, a number or a boolean."""
 
     value: str | int | float
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     @property
     def kind(self) -> Kind:
@@ -191,52 +222,34 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier:
+class Identifier(_Node):
     """A property or one of six headers."""
 
     kind: ClassVar[Kind] = Kind.ANY  # the type is known only with a message
     name: str
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(_Value):
     """`-operand` or `+operand`."""
 
-    kind: ClassVar[Kind] = Kind.NUMBER
     sign: SignWord
     operand: Node
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        _want(Kind.NUMBER, self.operand, f"behind {self.sign}")
-        _set_depth(self, self.operand)
+        self._want(Kind.NUMBER, f"behind {self.sign}")
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(_Value):
     """`left sign right`, of numbers."""
 
-    kind: ClassVar[Kind] = Kind.NUMBER
     sign: ArithmeticSign
     left: Node
     right: Node
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        for operand in (self.left, self.right):
-            _want(Kind.NUMBER, operand, f"beside {self.sign}")
-        _set_depth(self, self.left, self.right)
-
-
-class _Condition:
-    """The base of all nodes that are true, false or unknown."""
-
-    __slots__ = ()
-    kind: ClassVar[Kind] = Kind.BOOLEAN
+        self._want(Kind.NUMBER, f"beside {self.sign}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,19 +259,13 @@ class Comparison(_Condition):
     sign: ComparisonSign
     left: Node
     right: Node
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        if self.sign not in EQUALITY:
-            for operand in (self.left, self.right):
-                _want(Kind.NUMBER, operand, f"beside {self.sign}, for texts and booleans have no order")
-        kinds = {self.left.kind, self.right.kind} - {Kind.ANY}
-        if len(kinds) > 1:
-            raise SelectorError(
-                f"{self.left.kind.value} compared with {self.right.kind.value} is never true", self.right.position
-            )
-        _set_depth(self, self.left, self.right)
+        place = f"beside {self.sign}, for texts and booleans have no order"
+        self._want(Kind.ANY if self.sign in EQUALITY else Kind.NUMBER, place)
+        left, right = self.left.kind, self.right.kind
+        if len({left, right} - {Kind.ANY}) > 1:
+            raise SelectorError(f"{left.value} compared with {right.value} is never true", self.right.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,13 +276,9 @@ class Between(_Condition):
     low: Node
     high: Node
     negated: bool = False
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        for part in (self.operand, self.low, self.high):
-            _want(Kind.NUMBER, part, "of BETWEEN")
-        _set_depth(self, self.operand, self.low, self.high)
+        self._want(Kind.NUMBER, "of BETWEEN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +288,7 @@ class Like(_Condition):
     identifier: Identifier
     pattern: Pattern
     negated: bool = False
-    position: int = 0
-    depth: int = field(default=1, init=False)
+    __post_init__ = _Node._want
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +298,7 @@ class In(_Condition):
     identifier: Identifier
     values: tuple[str, ...]
     negated: bool = False
-    position: int = 0
-    depth: int = field(default=1, init=False)
+    __post_init__ = _Node._want
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +307,7 @@ class IsNull(_Condition):
 
     identifier: Identifier
     negated: bool = False
-    position: int = 0
-    depth: int = field(default=1, init=False)
+    __post_init__ = _Node._want
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,12 +315,9 @@ class Not(_Condition):
     """`NOT operand`."""
 
     operand: Node
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        _want(Kind.BOOLEAN, self.operand, "behind NOT")
-        _set_depth(self, self.operand)
+        self._want(Kind.BOOLEAN, "behind NOT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,13 +326,9 @@ class Junction(_Condition):
 
     word: JunctionWord
     terms: tuple[Node, ...]
-    position: int = 0
-    depth: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        for term in self.terms:
-            _want(Kind.BOOLEAN, term, f"beside {self.word}")
-        _set_depth(self, *self.terms)
+        self._want(Kind.BOOLEAN, f"beside {self.word}")
 
 
 Node: TypeAlias = Literal | Identifier | Sign | Arithmetic | Comparison | Between | Like | In | IsNull | Not | Junction
@@ -349,31 +342,34 @@ def join(word: JunctionWord, terms: list[Node], position: int = 0) -> Junction:
             flat.extend(term.terms)
         else:
             flat.append(term)
-    return Junction(word, tuple(flat), position)
+    return Junction(word, tuple(flat), position=position)
 
 
 def signed(sign: SignWord, operand: Node, position: int = 0) -> Node:
     """Return the operand with a sign. A number literal without a sign becomes another literal."""
     if isinstance(operand, Literal) and operand.kind is Kind.NUMBER and not str(operand.value).startswith("-"):
         if sign == "+":
-            return Literal(operand.value, position)
-        return Literal(type(operand.value)(-operand.value), position)  # type: ignore[operator]
-    return Sign(sign, operand, position)
+            return Literal(operand.value, position=position)
+        return Literal(type(operand.value)(-operand.value), position=position)  # type: ignore[operator]
+    return Sign(sign, operand, position=position)
 
 
 def condition(node: Node) -> Node:
     """Return a node that can be a whole selector. Raises SelectorError: it is a text or a number."""
-    _want(Kind.BOOLEAN, node, "as a selector")
+    _require(Kind.BOOLEAN, node, "as a selector")
     return node
 
 
-def _want(kind: Kind, node: Node, place: str) -> None:
-    if node.kind is not kind and node.kind is not Kind.ANY:
+def children(node: _Node) -> Iterator[Node]:
+    """Yield the nodes inside of a node, from left to right."""
+    for name in node.__match_args__:
+        value = getattr(node, name)
+        if isinstance(value, _Node):
+            yield value  # type: ignore[misc]
+        elif name == "terms":
+            yield from value
+
+
+def _require(kind: Kind, node: Node, place: str) -> None:
+    if kind is not Kind.ANY and node.kind not in (kind, Kind.ANY):
         raise SelectorError(f"{kind.value} is needed {place}, not {node.kind.value}", node.position)
-
-
-def _set_depth(node: Node, *children: Node) -> None:
-    depth = 1 + max(child.depth for child in children)
-    if depth > MAX_DEPTH:
-        raise SelectorError(f"expressions nested more than {MAX_DEPTH} deep", node.position)
-    object.__setattr__(node, "depth", depth)
