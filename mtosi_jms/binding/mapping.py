@@ -18,9 +18,10 @@ from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.events import event_values, events_of, shared_name
 from mtosi_jms.binding.soap_jms import document_of, is_soap_jms, says_fault
-from mtosi_jms.binding.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, Row, restore, row_of, whole_number
+from mtosi_jms.binding.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, restore, row_of, whole_number
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiFault
+from mtosi_jms.header import HeaderField
 from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage, MessageType, Properties, PropertyValue
@@ -172,25 +173,25 @@ def _properties(
     header: Header, texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping, breaches: _Breaches
 ) -> None:
     for row in _mapped(profile.optional_fields):
-        text = texts.get(row.field)
-        if row.field == "vendorExtensions":
+        text = texts.get(row.name)
+        if row.name == "vendorExtensions":
             value: PropertyValue | None = _extension_text(header, breaches)
-        elif text is None or (row.field == "senderURI" and not _shows_sender(texts, profile, mapping)):
+        elif text is None or (row.name == "senderURI" and not _shows_sender(texts, profile, mapping)):
             continue
         else:
             value = text if row.kind is str else _value(text, row, breaches)
         if value is not None:
-            mapping.properties[row.name] = value
+            mapping.properties[row.property] = value
 
 
 @lru_cache(64)
-def _mapped(optional_fields: frozenset[str]) -> tuple[Row, ...]:
-    return tuple(row for row in ROWS if row.mandatory or row.field in optional_fields)
+def _mapped(optional_fields: frozenset[str]) -> tuple[HeaderField, ...]:
+    return tuple(row for row in ROWS if row.mandatory or row.name in optional_fields)
 
 
 @lru_cache(64)
 def _fields_needed(optional_fields: frozenset[str]) -> tuple[str, ...]:
-    return (*(row.field for row in _mapped(optional_fields)), *_BESIDE)
+    return (*(row.name for row in _mapped(optional_fields)), *_BESIDE)
 
 
 def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: HeaderMapping) -> bool:
@@ -200,15 +201,15 @@ def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: He
     return "replyToURI" in texts
 
 
-def _value(text: str, row: Row, breaches: _Breaches) -> PropertyValue | None:
+def _value(text: str, row: HeaderField, breaches: _Breaches) -> PropertyValue | None:
     """Return the value of a text for a property that is not a String."""
     if row.kind is bool:
-        value = restore(row.name, text)
+        value = restore(row.property, text)
         if type(value) is not bool:
-            breaches.add("R15d", row.field, "neither true nor false", "not mapped")
+            breaches.add("R15d", row.name, "neither true nor false", "not mapped")
             return None
         return value
-    return _integer(text, row.field, breaches)
+    return _integer(text, row.name, breaches)
 
 
 def _integer(text: str, name: str, breaches: _Breaches) -> int | None:
@@ -382,7 +383,7 @@ def judge_body(check: BodyCheck | None, message: JmsMessage, envelope: Envelope)
 
 
 _PLACES: Final = {name: at for at, name in enumerate(BY_PROPERTY)}
-_MAPPED: Final = attrgetter(*(FIELD_NAMES[row.field] for row in BY_PROPERTY.values()))
+_MAPPED: Final = attrgetter(*(FIELD_NAMES[row.name] for row in BY_PROPERTY.values()))
 """Returns the values of the header's fields that become properties, each at the property's place in `_PLACES`."""
 
 
@@ -394,14 +395,14 @@ def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) ->
         if at is not None and raw == values[at] and (raw.__class__ is str or raw.__class__ is values[at].__class__):
             continue
         row = row_of(name)
-        if row is None or row.field == "vendorExtensions":
+        if row is None or row.name == "vendorExtensions":
             continue
-        text = header_text(header, row.field)
+        text = header_text(header, row.name)
         if name not in BY_PROPERTY:
-            warnings.append(XmlWarning("R14", f"property {name} is spelled {row.name}"))
-        expected = restore(row.name, text) if text is not None else None
-        if expected is not None and restore(row.name, raw) != expected:
-            shown = "" if is_secret(row.field) else f": {raw!r} against {text!r}"
+            warnings.append(XmlWarning("R14", f"property {name} is spelled {row.property}"))
+        expected = restore(row.property, text) if text is not None else None
+        if expected is not None and restore(row.property, raw) != expected:
+            shown = "" if is_secret(row.name) else f": {raw!r} against {text!r}"
             warnings.append(XmlWarning("R13", f"property {name} differs from the header{shown}"))
 
 
@@ -409,7 +410,7 @@ def sender_of(message: JmsMessage, header: Header) -> str | None:
     """Return the sender of a message: MTOSI_senderURI if it is there, else the header's senderURI (C01)."""
     for name, value in message.properties.items():
         row = row_of(name)
-        if row is not None and row.field == "senderURI":
+        if row is not None and row.name == "senderURI":
             return str(value)
     return header_text(header, "senderURI")
 

@@ -48,8 +48,8 @@ Level: TypeAlias = OneOf["error", "warning"]
 _PREFIX: Final = "MTOSI_"
 _NAMES: Final = {
     **{name: _PREFIX + name for name in FILTER_ATTRIBUTES},
-    **{row.field: row.name for row in table2.ROWS},
-    **{row.name.removeprefix(_PREFIX): row.name for row in table2.ROWS},
+    **{row.name: row.property for row in table2.ROWS},
+    **{row.property.removeprefix(_PREFIX): row.property for row in table2.ROWS},
 }
 P: Final = PropertyNames(_NAMES, "Table 2 or Table 4")
 """The properties of MTOSI's messages. `P.name` takes names of Table 4 and Table 2, with or without the prefix `MTOSI_`,
@@ -59,7 +59,7 @@ _TABLE_4: Final = frozenset(_PREFIX + name for name in FILTER_ATTRIBUTES)
 _TIMES: Final = frozenset(_PREFIX + name for name, form in ATTRIBUTE_FORMS.items() if form == "time")
 _KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(_TABLE_4 | HEADERS, Kind.STRING),
-    **{row.name: {int: Kind.NUMBER, bool: Kind.BOOLEAN}.get(row.kind, Kind.STRING) for row in table2.ROWS},
+    **{row.property: {int: Kind.NUMBER, bool: Kind.BOOLEAN}.get(row.kind, Kind.STRING) for row in table2.ROWS},
     **{_PREFIX + name: Kind.BOOLEAN for name, form in ATTRIBUTE_FORMS.items() if form == "boolean"},
     "JMSPriority": Kind.NUMBER,
     "JMSTimestamp": Kind.NUMBER,
@@ -244,7 +244,7 @@ class _Rules:
         if name in _TABLE_4 and name.removeprefix(_PREFIX) not in self._mapped:
             return "the publishers do not map this attribute, so that it is NULL in every message (R9)"
         row = table2.BY_PROPERTY.get(name)
-        if row is not None and row.field in self._unmapped:
+        if row is not None and row.name in self._unmapped:
             return "the profile does not map this optional field, so that it is NULL in every message (R13b)"
         return ""
 

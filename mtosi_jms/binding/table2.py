@@ -6,11 +6,10 @@ C46).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from mtosi_jms.header import FIELDS
+from mtosi_jms.header import FIELDS, HeaderField
 from mtosi_jms.jms.message import PropertyValue
 
 __all__ = [
@@ -18,32 +17,17 @@ __all__ = [
     "MAX_INTEGER",
     "NEVER_MAPPED",
     "ROWS",
-    "Row",
     "restore",
     "row_of",
     "whole_number",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of Table 2, for a field that becomes a property.
+ROWS: Final = tuple(field for field in FIELDS if field.property)
+"""Its rows. Missing are replyToURI (JMSReplyTo) and priority (JMSPriority), which become JMS headers."""
 
-    Attributes:
-        mandatory: whether a present field must be mapped (R13a) or may be (R13b).
-    """
-
-    field: str
-    name: str
-    kind: type[str | int | bool] = str
-    mandatory: bool = True
-
-
-ROWS: Final = tuple(Row(field.name, field.property, field.kind, field.mandatory) for field in FIELDS if field.property)
-"""The rows. Missing are replyToURI (JMSReplyTo) and priority (JMSPriority), which become JMS headers."""
-
-BY_PROPERTY: Final = {row.name: row for row in ROWS}
-_BY_FOLDED: Final = {row.name.casefold(): row for row in ROWS}
+BY_PROPERTY: Final = {row.property: row for row in ROWS}
+_BY_FOLDED: Final = {row.property.casefold(): row for row in ROWS}
 NEVER_MAPPED: Final = frozenset({"languageCode", "countryCode"})
 """Fields that never become a property, neither as header fields of a later schema nor as extensions (R18)."""
 MAX_INTEGER: Final = 2**31 - 1
@@ -52,7 +36,7 @@ _TABLE4_BOOLEANS: Final = frozenset({"MTOSI_isEdgePointRelated", "MTOSI_rootCaus
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
-def row_of(name: str) -> Row | None:
+def row_of(name: str) -> HeaderField | None:
     """Return the row of a received property; letter case does not count (C06)."""
     return BY_PROPERTY.get(name) or _BY_FOLDED.get(name.casefold())
 

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.mapping import from_jms, judge_body
+from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import DecodeError, MtosiError
 from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, JmsUri, NamingContext, is_jms_uri
 from mtosi_jms.jms.ids import random_id
@@ -30,7 +31,7 @@ log = logging.getLogger(__package__)
 
 _PLACED: Final = Place.FIELDS[:2]
 _PROPERTIES: Final = {
-    spelled: field for field in Place.FIELDS for name in [f"MTOSI_{field}"] for spelled in (name, name.casefold())
+    name: row.name for row in ROWS if row.name in Place.FIELDS for name in (row.property, row.property.casefold())
 }
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _PATTERN: Final = "MTOSI_communicationPattern"

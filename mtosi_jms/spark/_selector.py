@@ -56,7 +56,7 @@ _COLUMNS: Final = {
     "batchSequenceEndOfReply": "end_of_reply",
 }
 PROPERTY_COLUMNS: Final[Mapping[str, str]] = {
-    **{row.name: _COLUMNS[row.field] for row in ROWS if row.field in _COLUMNS},
+    **{row.property: _COLUMNS[row.name] for row in ROWS if row.name in _COLUMNS},
     "MTOSI_objectName": "object_name_text",
     "MTOSI_probableCause": "cause",
     "MTOSI_nativeProbableCause": "native_probable_cause",

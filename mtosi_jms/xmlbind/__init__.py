@@ -22,7 +22,6 @@ from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_ti
 from mtosi_jms.xmlbind._names import (
     DistinguishedNameMixin,
     NamingAttributesMixin,
-    as_name,
     attribute_parts,
     escape_name_part,
 )
@@ -117,7 +116,6 @@ __all__ = [
     "XmlLimits",
     "XmlObject",
     "XmlWarning",
-    "as_name",
     "attribute_parts",
     "attributes_of",
     "codec_named",

@@ -14,52 +14,17 @@ import re
 from collections.abc import Iterable
 from functools import total_ordering
 from string import ascii_lowercase
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, Self
 
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind._table import ClassTable, Field
 
-N = TypeVar("N", bound="DistinguishedNameMixin")
-
-_TYPES: Final = frozenset(
-    [
-        "AID",
-        "ASAP",
-        "CC",
-        "CFS",
-        "CTP",
-        "EH",
-        "EPG",
-        "EPGP",
-        "EQ",
-        "FD",
-        "FDFR",
-        "FTP",
-        "GTP",
-        "MD",
-        "ME",
-        "MFD",
-        "MFDFR",
-        "MLSN",
-        "OS",
-        "PG",
-        "PGP",
-        "PMP",
-        "PROP",
-        "PTP",
-        "RFS",
-        "SAP",
-        "SNC",
-        "SSC",
-        "TCAPP",
-        "TCPROFILE",
-        "TL",
-        "TMD",
-        "TPPOOL",
-        "VO",
-    ]
-)
+_TYPES: Final = frozenset({
+    "AID", "ASAP", "CC", "CFS", "CTP", "EH", "EPG", "EPGP", "EQ", "FD", "FDFR", "FTP", "GTP", "MD", "ME", "MFD",
+    "MFDFR", "MLSN", "OS", "PG", "PGP", "PMP", "PROP", "PTP", "RFS", "SAP", "SNC", "SSC", "TCAPP", "TCPROFILE",
+    "TL", "TMD", "TPPOOL", "VO",
+})  # fmt: skip
 """The types of MTOSI's naming: a part with one of them is never inside the value of another."""
 
 _SUFFIX: Final = "Nm"
@@ -186,22 +151,6 @@ def attribute_parts(fields: Iterable[tuple[str, str | None]]) -> list[tuple[str,
         if text is not None and local.endswith(_SUFFIX)
     ]
     return sorted(parts, key=lambda part: _RANKS.get(part[0], len(_RANKS)))
-
-
-def as_name(value: str | N, cls: type[N]) -> N:
-    """Return a distinguished name for a name or its text form.
-
-    Args:
-        value: a name of the class, which is returned unchanged, or text such as `MD=EMS1/ME=NE-7`.
-
-    Raises:
-        EncodeError: `value` is neither of them, or text of another form.
-    """
-    if isinstance(value, cls):
-        return value
-    if isinstance(value, str):
-        return cls.parse(value)
-    raise EncodeError(f"a name is {cls.__name__} or text, not {type(value).__name__}")
 
 
 def escape_name_part(text: str | None) -> str:

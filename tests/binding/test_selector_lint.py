@@ -16,7 +16,7 @@ from mtosi_jms.jms.selector._parser import HEADERS
 
 EVERYTHING = [
     *(f"MTOSI_{name}" for name in sorted(FILTER_ATTRIBUTES)),
-    *(row.name for row in ROWS),
+    *(row.property for row in ROWS),
     *sorted(HEADERS),
 ]
 

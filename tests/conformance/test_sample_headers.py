@@ -42,13 +42,13 @@ def unaccounted(envelope: Envelope, profile: BindingProfile, mapping: HeaderMapp
     warned = {warning.path for warning in mapping.warnings}
     left = []
     for row in ROWS:
-        if not row.mandatory and row.field not in profile.optional_fields:
+        if not row.mandatory and row.name not in profile.optional_fields:
             continue
-        if row.field == "vendorExtensions" or header_text(header, row.field) is None:
+        if row.name == "vendorExtensions" or header_text(header, row.name) is None:
             continue
-        is_address = row.field == "senderURI" and mapping.reply_to_uri == header_text(header, "senderURI")
-        if row.name not in mapping.properties and f"header/{row.field}" not in warned and not is_address:
-            left.append(row.field)
+        is_address = row.name == "senderURI" and mapping.reply_to_uri == header_text(header, "senderURI")
+        if row.property not in mapping.properties and f"header/{row.name}" not in warned and not is_address:
+            left.append(row.name)
     if header_text(header, "priority") not in (None, str(mapping.priority)) and "header/priority" not in warned:
         left.append("priority")
     return left
@@ -63,7 +63,7 @@ def test_every_field_of_every_sample_is_accounted_for(name: str, envelopes: dict
         mapping = map_header(envelope.header, profile, body=envelope.body)
         assert unaccounted(envelope, profile, mapping) == [], file
         assert all(warning.rule and warning.message and warning.path for warning in mapping.warnings), file
-        assert set(mapping.properties) <= {row.name for row in ROWS}, file
+        assert set(mapping.properties) <= {row.property for row in ROWS}, file
 
 
 @pytest.mark.obligation("R3b", "R4a", "R5a", "C14", "C25")

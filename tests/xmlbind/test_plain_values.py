@@ -16,7 +16,7 @@ from mtosi_jms.stubs.fmw.hdr import Header, MessageTypeType
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, RelativeDistinguishNameType, name
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementResponse
 from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, as_name, decode
+from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, decode
 
 Doc = Callable[[str], bytes]
 NAME = "MD=EMS1/ME=NE-7"
@@ -166,17 +166,6 @@ def test_names_are_keys_and_have_an_order() -> None:
     assert f"{name(NAME):>20}|{name(NAME)}" == f"{NAME:>20}|{NAME}"
     with pytest.raises(TypeError):
         assert name(NAME) < NAME
-
-
-def test_text_where_a_name_is_needed() -> None:
-    assert as_name(NAME, NamingAttributeType) == name(NAME)
-    given_name = name(NAME)
-    assert as_name(given_name, NamingAttributeType) is given_name
-    for wrong in ("NE-7", "", "ME=%41"):
-        with pytest.raises(EncodeError):
-            as_name(wrong, NamingAttributeType)
-    with pytest.raises(EncodeError, match="not int"):
-        as_name(7, NamingAttributeType)  # type: ignore[type-var]
 
 
 def test_xml_and_nil_in_lists() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mtosi_jms.jms.selector._builder import Condition, PropertyNames
-from mtosi_jms.jms.selector._composite import composite
+from mtosi_jms.jms.selector._builder import Condition, PropertyNames, composite
 from mtosi_jms.jms.selector._evaluate import calculation
 from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.selector._selector import Selector, parse

@@ -94,7 +94,7 @@ def test_all_names_of_the_tables_are_known_with_and_without_prefix() -> None:
     for name in FILTER_ATTRIBUTES:
         assert str(getattr(P, name)) == str(getattr(P, f"MTOSI_{name}")) == f"MTOSI_{name}"
     for row in ROWS:
-        assert str(getattr(P, row.field)) == str(getattr(P, row.name)) == row.name
+        assert str(getattr(P, row.name)) == str(getattr(P, row.property)) == row.property
     for header in HEADERS:
         assert str(getattr(P, header)) == header
     assert {"perceivedSeverity", "msgType", "JMSPriority"} <= set(dir(P))
