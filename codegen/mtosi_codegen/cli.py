@@ -19,7 +19,9 @@ from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
 from mtosi_codegen.wanted import UNKNOWN
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
-from mtosi_jms.cli.program import WRONG_USAGE, local, problem, run_program, say, tell
+from mtosi_jms.cli.arguments import local
+from mtosi_jms.cli.program import WRONG_USAGE, run_program
+from mtosi_jms.cli.terminal import problem, say, tell
 from mtosi_jms.errors import MtosiError, SchemaError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import Any
 from mtosi_codegen.deploy import deploy
 from mtosi_codegen.report import counted
 from mtosi_codegen.write import write_files
-from mtosi_jms.cli.program import local, problem, say, tell
+from mtosi_jms.cli.arguments import local
+from mtosi_jms.cli.terminal import problem, say, tell
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms import NamingContext, shown
 

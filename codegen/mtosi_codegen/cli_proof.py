@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from mtosi_codegen.report import counted
-from mtosi_jms.cli.program import local, say, tell
+from mtosi_jms.cli.arguments import local
+from mtosi_jms.cli.terminal import say, tell
 
 _MOST_SHOWN: Final = 200
 """The most differences that the text output shows; JSON has all."""

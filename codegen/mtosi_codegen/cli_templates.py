@@ -8,7 +8,8 @@ from typing import Any
 from mtosi_codegen.render.templates import built_in
 from mtosi_codegen.report import counted
 from mtosi_codegen.write import write_files
-from mtosi_jms.cli.program import local, say
+from mtosi_jms.cli.arguments import local
+from mtosi_jms.cli.terminal import say
 from mtosi_jms.errors import SchemaError
 
 

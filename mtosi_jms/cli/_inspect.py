@@ -29,8 +29,8 @@ from mtosi_jms.cli.documents import (
     shown_value,
     warning_json,
 )
-from mtosi_jms.cli.messages import mask_credentials
 from mtosi_jms.errors import MtosiError
+from mtosi_jms.jms.display import mask_credentials
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.service.registry import Role, find_operations
 from mtosi_jms.soap import header_text

@@ -20,12 +20,12 @@ from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, known_words
 from mtosi_jms.cli.documents import add_files, error_text, files_in, shown_value
 from mtosi_jms.cli.log import log_in_lines
-from mtosi_jms.cli.messages import shown_properties
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.errors import EnvelopeError, MtosiError
 from mtosi_jms.exchange.messages import stamped
 from mtosi_jms.inventory import is_release1
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.jms.display import shown_properties
 from mtosi_jms.namespaces import NOTMSG, SOAP11, SOAP12, TMF854, clark, split_clark
 from mtosi_jms.notifications import notification_header
 from mtosi_jms.soap import Envelope, Header, header_text, parse, stubs_header

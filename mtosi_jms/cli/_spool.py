@@ -17,9 +17,10 @@ from mtosi_jms.binding.soap_jms import document_of
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local
 from mtosi_jms.cli.log import log_in_lines
-from mtosi_jms.cli.messages import counted, headers_of, moment, shown_body, shown_properties
+from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import ConfigError, JournalDamageError
 from mtosi_jms.jms import JmsMessage
+from mtosi_jms.jms.display import headers_of, moment, shown_body, shown_properties
 from mtosi_jms.jms.message import jms_type_name
 from mtosi_jms.spool import SpoolFolder, StoredMessage, Verification, verify_folder
 

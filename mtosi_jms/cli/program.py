@@ -16,11 +16,10 @@ from typing import Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli._ending import INTERRUPTED, end_within_a_second, exit_code, interruptible, is_over, was_signalled
-from mtosi_jms.cli.arguments import local
 from mtosi_jms.closing import end_with_the_process
 from mtosi_jms.errors import MtosiError
 
-__all__ = ["AT_FAULT", "WRONG_USAGE", "local", "problem", "run_program", "say", "tell"]
+__all__ = ["AT_FAULT", "WRONG_USAGE", "run_program"]
 
 AT_FAULT: Final = 1
 """Exit code: the input or the peer is at fault."""
@@ -83,21 +82,6 @@ def _guarded(run: Callable[[list[str]], int], arguments: list[str]) -> int:
         text = " ".join(_text_of(error).split())
         return _report(error, f"internal error, please report it: {type(error).__name__}: {text}")
     return code
-
-
-def say(text: str) -> None:
-    """Print a line of the result: what a terminal would obey stands there as escapes."""
-    terminal.say(text)
-
-
-def tell(text: str) -> None:
-    """Print a line on standard error, without a word before it."""
-    terminal.write(terminal.printable(text), stream=sys.stderr)
-
-
-def problem(text: str) -> None:
-    """Report something at fault, on one line of standard error."""
-    terminal.problem(text)
 
 
 def _is_of_an_interrupt(error: BaseException) -> bool:

@@ -27,11 +27,12 @@ from typing import Any, Final, NamedTuple
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli._replay import as_new
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, selector
-from mtosi_jms.cli.messages import counted, headers_of, moment, shown_properties
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import INTERRUPTED, Stop, until_signalled
+from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import ConfigError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.jms.display import headers_of, moment, shown_properties
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 

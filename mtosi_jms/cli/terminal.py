@@ -21,6 +21,7 @@ __all__ = [
     "Style",
     "be_quiet",
     "before_ready",
+    "counted",
     "fancy",
     "flush",
     "name_problems",
@@ -33,6 +34,7 @@ __all__ = [
     "say",
     "stages",
     "table",
+    "tell",
     "write",
 ]
 
@@ -72,6 +74,11 @@ def name_problems(word: str) -> str:
     global _problems
     former, _problems = _problems, word
     return former
+
+
+def counted(number: int) -> str:
+    """How many messages, in words."""
+    return f"{number:,} {'message' if number == 1 else 'messages'}"
 
 
 def printable(text: str) -> str:
@@ -144,6 +151,11 @@ def ready(text: str, *, stream: IO[str] | None = None) -> None:
 def problem(text: str) -> None:
     """Report something at fault on standard error; of a long text its beginning."""
     write(_short(printable(f"{_problems}: {text}")), "bad", stream=sys.stderr)
+
+
+def tell(text: str) -> None:
+    """Print a line on standard error, without a word before it."""
+    write(printable(text), stream=sys.stderr)
 
 
 def note(text: str) -> None:

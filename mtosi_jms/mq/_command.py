@@ -21,7 +21,7 @@ from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local
 from mtosi_jms.cli.documents import landed_files
 from mtosi_jms.cli.log import log_in_lines
-from mtosi_jms.cli.messages import counted
+from mtosi_jms.cli.terminal import counted
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import JmsMessage

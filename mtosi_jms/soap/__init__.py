@@ -23,7 +23,7 @@ from mtosi_jms.soap._dialects import (
     warn_of_second,
 )
 from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
-from mtosi_jms.soap._faults import fault_of, soap_prefix
+from mtosi_jms.soap._faults import soap_prefix
 from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts, missing_fields
 from mtosi_jms.soap._kinds import code_of_kind, exception_for, fault_class, fault_kinds
 from mtosi_jms.soap._reading import parse, read
@@ -42,7 +42,6 @@ __all__ = [
     "exception_for",
     "fault_class",
     "fault_kinds",
-    "fault_of",
     "header_class",
     "header_text",
     "header_texts",

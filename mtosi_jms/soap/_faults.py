@@ -41,23 +41,17 @@ _STANDARD: Final = {
 }
 
 
-def fault_of(element: etree._Element, issues: Issues, package: str | None = None) -> MtosiFault:
-    """Return the typed fault of a soap:Fault element.
-
-    Returns:
-        An instance of the generated fault class of the exception kind, or of `MtosiFault` if none is known.
-    """
-    return read_fault(element, issues, package)[0]
-
-
 def read_fault(
     element: etree._Element, issues: Issues, package: str | None = None, vendors: str = ""
 ) -> tuple[MtosiFault, Any]:
-    """Return the typed fault of a soap:Fault element, and the operation's exception in its detail. Arguments as for
-    `fault_of`, and `vendors`: Clark name of a vendor's header element.
+    """Return the typed fault of a soap:Fault element of SOAP 1.1 or 1.2, and the operation's exception in its detail.
+
+    Args:
+        vendors: Clark name of a vendor's header element.
 
     Returns:
-        The fault, and the exception element as an object: `RawXml` if its class is unknown, None if there is no detail.
+        The fault, of the generated class of its kind if one is known; and the exception element as an object: `RawXml`
+        if its class is unknown, None if there is no detail.
     """
     code, words, detail = _soap_parts(element)
     w3c_code = _w3c_code(element)

@@ -10,10 +10,9 @@ nothing is reported.
 
 from __future__ import annotations
 
-from mtosi_jms.telemetry._hosts import is_own_host
 from mtosi_jms.telemetry._logs import JsonFormatter, LineFormatter, log_message, masked_envelope, of_message
 from mtosi_jms.telemetry._metrics import METRICS, Metric, Metrics
-from mtosi_jms.telemetry._monitor import Monitor
+from mtosi_jms.telemetry._monitor import Monitor, is_own_host
 from mtosi_jms.telemetry._seam import Count, Gauge, Publication, Role, Telemetry
 
 __all__ = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import logging
+import re
 import socket
 import sys
 import threading
@@ -17,7 +19,6 @@ from typing import Any, Final
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import TransportError
-from mtosi_jms.telemetry._hosts import is_own_host
 
 log: Final = logging.getLogger("mtosi_jms.telemetry")
 
@@ -25,7 +26,31 @@ _PATIENCE: Final = BOUNDS.monitor_read
 """Seconds that a client may take for its request and the page."""
 _MOST: Final = BOUNDS.monitor_connections
 """Most connections; a further one takes the place of the oldest."""
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^][:/?#@\\]*)(?::[0-9]*)?")
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def is_own_host(host: str, names: Collection[str] = ()) -> bool:
+    """Whether the Host of a request may be a server's own: an address, `localhost`, or a name that it was told.
+
+    Any other name may belong to a web site that has it point to this computer (DNS rebinding), so that the pages of the
+    site reach the server through the browser of somebody who may.
+
+    Args:
+        host: the value of the header, with or without a port.
+        names: the names of the server, in lower case.
+    """
+    found = _HOST.fullmatch(host.lower())
+    if found is None:  # a path behind the port, say, which libraries take for the path of the request
+        return False
+    name = found[1].strip("[]")
+    if name == "localhost" or name in names:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 class Monitor(Closeable):

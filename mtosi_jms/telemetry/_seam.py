@@ -20,16 +20,7 @@ class Role(enum.Enum):
 
 
 class Count(enum.Enum):
-    """Events that are counted.
-
-    DUPLICATES: batches that came again, and copies of messages that an inbox has recognised.
-    GAPS: batches that were missing when their exchange ended.
-    ORPHANS: replies that belong to no exchange.
-    PARKED: messages that went to a dead-letter destination.
-    RECONNECTS: connections that were lost and made again.
-    REDELIVERIES: messages that the provider had handed out before (JMSRedelivered).
-    REJECTS: messages that cannot be read, or are refused.
-    """
+    """Events that are counted; `METRICS` says what each is."""
 
     DUPLICATES = "duplicates"
     GAPS = "gaps"
@@ -41,13 +32,7 @@ class Count(enum.Enum):
 
 
 class Gauge(enum.Enum):
-    """Values that are read on demand.
-
-    OUTBOX_DEPTH: messages that an outbox has stored and the provider has not confirmed.
-    OUTBOX_AGE: seconds that the oldest of them has waited; 0: there is none.
-    INBOX_SIZE: unsettled messages of an inbox.
-    DEAD: messages of an outbox or inbox that are not sent or handed out any more.
-    """
+    """Values that are read on demand; `METRICS` says what each is."""
 
     OUTBOX_DEPTH = "outbox.depth"
     OUTBOX_AGE = "outbox.age"

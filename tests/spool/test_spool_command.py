@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from mtosi_jms.cli import main
-from mtosi_jms.cli.messages import shown_body
 from mtosi_jms.errors import MessageRefusedError
 from mtosi_jms.jms import JmsMessage, Queue
+from mtosi_jms.jms.display import shown_body
 from mtosi_jms.jms.message import Long
 from mtosi_jms.spool import Inbox, Outbox, Spool, SpoolFolder, verify_folder
 from mtosi_jms.spool import _store as store
