@@ -17,6 +17,11 @@ _GIB: Final = 1 << 30
 _SIZES: Final = ((_GIB, "GiB"), (_MIB, "MiB"), (_KIB, "KiB"))
 
 
+_HTTP: Final = "gateway, serve --http"
+_LANDING: Final = "landing and archives"
+_SCHEMAS: Final = "WSDL and XSD"
+
+
 class Bound(NamedTuple):
     """One bound.
 
@@ -73,62 +78,42 @@ class Bounds:
     )
     log_bytes: int = _bound(1 * _MIB, "bytes", "XML", "of an envelope in the wire log")
 
-    source_bytes: int = _bound(64 * _MIB, "bytes", "WSDL and XSD", "a file for the generator")
-    source_particles: int = _bound(20_000, "particles", "WSDL and XSD", "of a type for the generator, groups expanded")
-    source_all_particles: int = _bound(1_000_000, "particles", "WSDL and XSD", "of all types for the generator")
-    source_levels: int = _bound(64, "levels", "WSDL and XSD", "groups in groups for the generator")
-    schema_particles: int = _bound(100_000, "particles", "WSDL and XSD", "of a type for validation, groups expanded")
-    schema_levels: int = _bound(200, "levels", "WSDL and XSD", "groups in groups, or base types, for validation")
+    source_bytes: int = _bound(64 * _MIB, "bytes", _SCHEMAS, "a file for the generator")
+    source_particles: int = _bound(20_000, "particles", _SCHEMAS, "of a type for the generator, groups expanded")
+    source_all_particles: int = _bound(1_000_000, "particles", _SCHEMAS, "of all types for the generator")
+    source_levels: int = _bound(64, "levels", _SCHEMAS, "groups in groups for the generator")
+    schema_particles: int = _bound(100_000, "particles", _SCHEMAS, "of a type for validation, groups expanded")
+    schema_levels: int = _bound(200, "levels", _SCHEMAS, "groups in groups, or base types, for validation")
 
     http_bytes: int = _bound(
-        64 * _MIB, "bytes", "gateway, serve --http", "a request, unpacked", "gateway.HttpOptions.largest", "--max-size"
+        64 * _MIB, "bytes", _HTTP, "a request, unpacked", "gateway.HttpOptions.largest", "--max-size"
     )
     http_elements: int = _bound(
-        200_000, "elements", "gateway, serve --http", "a request", "gateway.HttpOptions.elements", "--max-elements"
+        200_000, "elements", _HTTP, "a request", "gateway.HttpOptions.elements", "--max-elements"
     )
     http_in_flight: int = _bound(
-        256 * _MIB,
-        "bytes",
-        "gateway, serve --http",
-        "all requests at a time",
-        "gateway.HttpOptions.in_flight",
-        "--max-in-flight",
+        256 * _MIB, "bytes", _HTTP, "all requests at a time", "gateway.HttpOptions.in_flight", "--max-in-flight"
     )
     http_read: float = _bound(
-        30.0,
-        "seconds",
-        "gateway, serve --http",
-        "for the next part of a request or of its answer",
-        "gateway.HttpOptions.read_timeout",
+        30.0, "seconds", _HTTP, "for the next part of a request or of its answer", "gateway.HttpOptions.read_timeout"
     )
-    http_piece: int = _bound(256 * _KIB, "bytes", "gateway, serve --http", "such a part")
+    http_piece: int = _bound(256 * _KIB, "bytes", _HTTP, "such a part")
     http_connections: int = _bound(
-        500,
-        "connections",
-        "gateway, serve --http",
-        "and requests at a time",
-        "gateway.HttpOptions.connections",
-        "--max-connections",
+        500, "connections", _HTTP, "and requests at a time", "gateway.HttpOptions.connections", "--max-connections"
     )
-    http_answer: float = _bound(
-        120.0, "seconds", "gateway, serve --http", "to answer a request", "gateway.HttpOptions.answer_timeout"
-    )
-    http_iterators: int = _bound(
-        100, "iterators", "gateway, serve --http", "open", "gateway.HttpOptions.iterators", "--iterators"
-    )
+    http_answer: float = _bound(120.0, "seconds", _HTTP, "to answer a request", "gateway.HttpOptions.answer_timeout")
+    http_iterators: int = _bound(100, "iterators", _HTTP, "open", "gateway.HttpOptions.iterators", "--iterators")
     http_iterator_idle: float = _bound(
         300.0,
         "seconds",
-        "gateway, serve --http",
+        _HTTP,
         "an unused iterator stays",
         "gateway.HttpOptions.iterator_timeout",
         "--iterator-timeout",
     )
-    http_free_guesses: int = _bound(
-        5, "guesses", "gateway, serve --http", "wrong logins of an address before it has to wait"
-    )
-    http_guess_pause: float = _bound(60.0, "seconds", "gateway, serve --http", "the longest wait after a wrong login")
-    http_guessers: int = _bound(10_000, "addresses", "gateway, serve --http", "remembered for their wrong logins")
+    http_free_guesses: int = _bound(5, "guesses", _HTTP, "wrong logins of an address before it has to wait")
+    http_guess_pause: float = _bound(60.0, "seconds", _HTTP, "the longest wait after a wrong login")
+    http_guessers: int = _bound(10_000, "addresses", _HTTP, "remembered for their wrong logins")
 
     peer_bytes: int = _bound(64 * _MIB, "bytes", "HTTP peer", "an answer, unpacked", "gateway.HttpPeer.largest")
     peer_elements: int = _bound(2_000_000, "elements", "HTTP peer", "an answer", "gateway.HttpPeer.elements")
@@ -166,27 +151,17 @@ class Bounds:
     )
 
     unpacked_bytes: int = _bound(
-        64 * _GIB, "bytes", "landing and archives", "a packed file unpacks to", "bulk.UnpackBounds.max_bytes"
+        64 * _GIB, "bytes", _LANDING, "a packed file unpacks to", "bulk.UnpackBounds.max_bytes"
     )
     unpacked_ratio: int = _bound(
-        200,
-        "times",
-        "landing and archives",
-        "its size, where that is more than the next line",
-        "bulk.UnpackBounds.max_ratio",
+        200, "times", _LANDING, "its size, where that is more than the next line", "bulk.UnpackBounds.max_ratio"
     )
     unpacked_free: int = _bound(
-        64 * _MIB, "bytes", "landing and archives", "any packed file unpacks to", "bulk.UnpackBounds.free_bytes"
+        64 * _MIB, "bytes", _LANDING, "any packed file unpacks to", "bulk.UnpackBounds.free_bytes"
     )
-    archive_members: int = _bound(
-        100_000, "members", "landing and archives", "of an archive", "bulk.UnpackBounds.max_members"
-    )
-    archive_read: int = _bound(
-        64 * _MIB, "bytes", "landing and archives", "one header or table of contents of an archive"
-    )
-    whole_file: int = _bound(
-        8 * _MIB, "bytes", "landing and archives", "a file that Spark's reader holds whole", "wholeFileBytes"
-    )
+    archive_members: int = _bound(100_000, "members", _LANDING, "of an archive", "bulk.UnpackBounds.max_members")
+    archive_read: int = _bound(64 * _MIB, "bytes", _LANDING, "one header or table of contents of an archive")
+    whole_file: int = _bound(8 * _MIB, "bytes", _LANDING, "a file that Spark's reader holds whole", "wholeFileBytes")
 
     spool_bytes: int = _bound(
         1 * _GIB, "bytes", "spool", "unsettled messages", "spool.Outbox.limit_bytes", "spool.Inbox.limit_bytes"

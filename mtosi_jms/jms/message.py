@@ -66,49 +66,43 @@ _BODY_SHOWN: Final = 24
 E = TypeVar("E", bound=enum.Enum)
 
 
-class Long(int):
+class _Typed:
+    """A value that shows its JMS type."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()})"
+
+
+class Long(_Typed, int):
     """An integer that travels as a JMS Long; a plain int is a JMS Integer of 32 bits."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"Long({int(self)})"
 
-
-class Byte(int):
+class Byte(_Typed, int):
     """An integer that travels as a JMS Byte, of 8 bits."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"Byte({int(self)})"
 
-
-class Short(int):
+class Short(_Typed, int):
     """An integer that travels as a JMS Short, of 16 bits."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"Short({int(self)})"
 
-
-class Float(float):
+class Float(_Typed, float):
     """A number that travels as a JMS Float, of 32 bits; a plain float is a Double."""
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return f"Float({float(self)})"
 
-
-class Char(str):
+class Char(_Typed, str):
     """A Java char, one character up to U+FFFF: a value in a MapMessage or StreamMessage, never of a property."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return f"Char({str(self)!r})"
 
 
 PropertyValue: TypeAlias = str | int | bool | float

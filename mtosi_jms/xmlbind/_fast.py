@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from lxml import etree
 
@@ -19,27 +19,11 @@ from mtosi_jms.xmlbind._simpletypes import SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Nil
 
-_STRING: Final = 0
-_LEAF: Final = 1
-_OBJECT: Final = 2
-_TEXT: Final = 3
-_OTHER: Final = 4
+_TEXT: Final = 4
+"""Of a class with simple content, beside the kinds of a plan."""
 
 _MOST_KNOWN: Final = 512
 _LONGEST_KNOWN: Final = 64
-
-
-class Reader(Protocol):
-    """The methods of the reader of a document that the fast path uses.
-
-    Attributes:
-        attributed: whether any of the elements may have attributes.
-    """
-
-    attributed: bool
-
-    def child(self, child: etree._Element, slot: Slot) -> Any:
-        """Return the value of a child that is an object or stays XML; None if it can only be kept as XML."""
 
 
 class Odd(Exception):
@@ -98,25 +82,25 @@ class FastPlan:
 
 
 def _fast_slot(slot: Slot) -> tuple[str, int, int, int, Any]:
-    code, target = _code(slot)
+    code, target = slot.kind, slot.target
+    if code == LEAF:
+        target = Known(target)
+    elif code == KEEP:
+        target = slot
+    elif code == OBJECT:
+        code, target = _object(slot)
     return slot.name, code, slot.order, slot.order - 1 if slot.many else slot.order, target
 
 
-def _code(slot: Slot) -> tuple[int, Any]:
-    if slot.kind == STRING:
-        return _STRING, None
-    if slot.kind == LEAF:
-        return _LEAF, Known(slot.target)
-    if slot.kind == KEEP:
-        return _OTHER, slot
+def _object(slot: Slot) -> tuple[int, Any]:
     plan = plan_of(slot.target)
     if slot.target.abstract or any(known.field.min for known in plan.attributes.values()):
-        return _OTHER, slot
+        return KEEP, slot
     if plan.text is not None:
-        kind: SimpleType = plan.text.target
-        return _TEXT, (plan.cls, plan.text.name, Itself() if plan.text.kind == STRING else Known(kind))
+        known = Itself() if plan.text.kind == STRING else Known(plan.text.target)
+        return _TEXT, (plan.cls, plan.text.name, known)
     inner = fast_plan(slot.target)
-    return (_OBJECT, inner) if inner.able else (_OTHER, slot)
+    return (OBJECT, inner) if inner.able else (KEEP, slot)
 
 
 def is_plain(plan: Plan) -> bool:
@@ -141,7 +125,7 @@ def fast_plan(table: ClassTable) -> FastPlan:
 # This is one loop on purpose: a function call in it would cost time for each element of an inventory. All objects take
 # their elements from one iterator over the document. If a leaf has children, some elements are left over at the end.
 def read_fast(  # noqa: C901, PLR0912
-    element: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Reader
+    element: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Any
 ) -> Any:
     """Return the object of an element without attributes.
 
@@ -172,11 +156,11 @@ def read_fast(  # noqa: C901, PLR0912
         value: Any
         if attributed and child.keys():
             value = _with_attributes(child, elements, plan, reader)
-        elif code == _STRING:
+        elif code == STRING:
             value = child.text or ""
-        elif code == _LEAF:
+        elif code == LEAF:
             value = target[child.text]
-        elif code == _OBJECT:
+        elif code == OBJECT:
             value = read_fast(child, elements, target, reader)
         elif code == _TEXT:
             cls, field, known = target
@@ -195,7 +179,7 @@ def read_fast(  # noqa: C901, PLR0912
     return plan.cls(**values)
 
 
-def _with_attributes(child: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Reader) -> Any:
+def _with_attributes(child: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Any) -> Any:
     slot = plan.plan.slots[str(child.tag)]
     if slot.kind in (OBJECT, KEEP):
         return _other(child, elements, slot, reader)
@@ -204,7 +188,7 @@ def _with_attributes(child: etree._Element, elements: Iterator[etree._Element], 
     raise Odd
 
 
-def _other(child: etree._Element, elements: Iterator[etree._Element], slot: Slot, reader: Reader) -> Any:
+def _other(child: etree._Element, elements: Iterator[etree._Element], slot: Slot, reader: Any) -> Any:
     """Return the value of a child that the reader reads; the iterator skips the elements inside it."""
     if len(child):
         inside = sum(1 for _ in child.iter()) - 1

@@ -20,12 +20,12 @@ from zipimport import zipimporter
 from lxml import etree
 
 from mtosi_jms.errors import ConfigError, DecodeError, MtosiError
-from mtosi_jms.namespaces import XSD, clark, split_clark
+from mtosi_jms.namespaces import split_clark
 from mtosi_jms.xmlbind._issues import Issues, XmlWarning
-from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
+from mtosi_jms.xmlbind._objects import XmlObject, find_element
 from mtosi_jms.xmlbind._parser import XmlLimits, make_parser
 from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
-from mtosi_jms.xmlbind._reader import Reader
+from mtosi_jms.xmlbind._reader import Reader, named_type
 from mtosi_jms.xmlbind._scopes import Scopes
 from mtosi_jms.xmlbind._simpletypes import EnumType, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
@@ -40,7 +40,6 @@ _MODULE: Final = "mtosi_jms.xmlbind._core"
 _NONE, _LIST, _ODD = range(3)
 _CODES: Final = {STRING: 0, LEAF: 0, OBJECT: 1, KEEP: 2}
 _EXTRAS: Final[Any] = XmlObject.__dict__["extras"]
-_ANY_TYPE: Final = clark(XSD, "anyType")
 
 
 class Core(NamedTuple):
@@ -140,15 +139,8 @@ class _Bridge:
         declared = table.declared
         if name == declared.type_qname and declared.type_name:
             return table
-        root = table.module.root
-        if name == _ANY_TYPE or (declared.takes_text and find_simple(name, root) is not None):
-            return None
-        found = find_type(name, root)
-        if found is None or not hasattr(found, "__xml__"):
-            return None
-        derived: ClassTable = found.__xml__
-        barred = table.blocks(derived, slot.field.block if slot is not None else ())
-        return derived if derived is not table and declared.admits(derived) and not barred else None
+        derived, wrong = named_type(name, table, slot.field.block if slot is not None else ())
+        return derived if derived is not table and not wrong else None
 
 
 def _names(cls: Any) -> list[str]:

@@ -230,29 +230,35 @@ class Reader:
     ) -> ClassTable | None:
         """Return the table that an xsi:type names; None if it names the declared type or cannot be used."""
         name = self.scopes.qname(text, element)
-        if name is None:
-            self.issues.add(
-                "xsi-type", f"xsi:type {shown(text, element)} is not a name, or has an undeclared prefix", element
-            )
-            return None
-        found = find_type(name, table.module.root)
-        declared = table.declared
-        if name == declared.type_qname and declared.type_name:
-            return None
-        if name == _ANY_TYPE or (declared.takes_text and find_simple(name, table.module.root) is not None):
-            return None
-        if found is None or not hasattr(found, "__xml__"):
-            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} names no known type", element)
-            return None
-        derived: ClassTable = found.__xml__
-        if not declared.admits(derived):
-            self.issues.add(
-                "xsi-type", f"xsi:type {shown(text, element)} is not derived from {declared.type_qname}", element
-            )
-            return None
-        if table.blocks(derived, block):
-            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} is of a derivation that is blocked", element)
+        derived, wrong = None, "is not a name, or has an undeclared prefix"
+        if name is not None:
+            derived, wrong = named_type(name, table, block)
+        if wrong:
+            self.issues.add("xsi-type", f"xsi:type {shown(text, element)} {wrong}", element)
         return derived
+
+
+def named_type(name: str, table: ClassTable, block: tuple[str, ...]) -> tuple[ClassTable | None, str]:
+    """Return the table of the type that an xsi:type names, and what is wrong with that: nothing if it is empty.
+
+    Args:
+        block: derivations that the field does not allow.
+
+    Returns:
+        No table for the declared type, for one that only checks the text, and for what cannot be used.
+    """
+    declared, root = table.declared, table.module.root
+    if name == declared.type_qname and declared.type_name:
+        return None, ""
+    if name == _ANY_TYPE or (declared.takes_text and find_simple(name, root) is not None):
+        return None, ""
+    found = find_type(name, root)
+    derived: ClassTable | None = getattr(found, "__xml__", None)
+    if derived is None:
+        return None, "names no known type"
+    if not declared.admits(derived):
+        return None, f"is not derived from {declared.type_qname}"
+    return derived, "is of a derivation that is blocked" if table.blocks(derived, block) else ""
 
 
 _XSI_PREFIX: Final = f"{{{XSI}}}"
