@@ -68,11 +68,7 @@ def passwords_in(text: str) -> list[str]:
 
 
 def without(text: str, secret: str) -> str:
-    """A text that somebody else wrote, with a secret of ours masked wherever it stands.
-
-    Args:
-        secret: the secret; empty if there is none.
-    """
+    """A text that somebody else wrote, with a secret of ours masked wherever it stands; an empty one is none."""
     return text.replace(secret, MASK) if secret else text
 
 

@@ -54,11 +54,7 @@ class _ShowVersion(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code.
-
-    Args:
-        argv: the arguments without the program's name; by default those of the process.
-    """
+    """Run one command, by default that of the process's arguments, and return its exit code."""
     return run_program(_run, argv)
 
 

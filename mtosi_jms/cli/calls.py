@@ -18,11 +18,7 @@ class Reply(NamedTuple):
 
 
 class PreparedCall(Protocol):
-    """An operation with its request.
-
-    Attributes:
-        depth: how many elements lead from a response to an item of its list; 0 if that is not known.
-    """
+    """An operation with its request. `depth` elements lead from a response to an item of its list; 0: not known."""
 
     service: str
     operation: str

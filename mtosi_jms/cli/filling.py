@@ -21,11 +21,7 @@ _HIGHEST: Final = 999
 
 
 class Slot(Protocol):
-    """One field of a shape.
-
-    Attributes:
-        key: by which the shape knows it.
-    """
+    """One field of a shape, which knows it by its `key`."""
 
     @property
     def key(self) -> str: ...
@@ -60,11 +56,8 @@ class Shape(Protocol):
 
 @dataclass(slots=True)
 class _Draft:
-    """An object that is being filled.
-
-    Attributes:
-        values: what its fields hold: drafts and values, by their place in the list; a single one has the place 0.
-    """
+    """An object that is being filled. Its `values` are drafts and values by place in the list; a single one has place
+    0."""
 
     shape: Shape
     values: dict[str, dict[int, Any]] = field(default_factory=dict)

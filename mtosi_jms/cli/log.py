@@ -58,11 +58,8 @@ def _handler(args: argparse.Namespace | None) -> logging.Handler:
 
 @contextlib.contextmanager
 def log_in_lines(args: argparse.Namespace | None = None) -> Iterator[None]:
-    """The SDK's log on standard error while the block runs: warnings as notes, unless the options ask for more.
-
-    Args:
-        args: with what `add_log` adds; None: the command has no such options.
-    """
+    """The SDK's log on standard error while the block runs: warnings as notes, unless what `add_log` adds asks for
+    more."""
     log, handler = logging.getLogger("mtosi_jms"), _handler(args)
     wires = [logging.getLogger(name) for name in _WIRE]
     before = [(one, one.level) for one in (log, *wires)]

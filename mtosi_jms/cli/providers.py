@@ -38,11 +38,7 @@ _ARGUMENTS: Final = slice(45, 47)
 
 
 def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add the options that say which provider, who we are to it, and what is logged.
-
-    Args:
-        required: whether nothing works without a provider.
-    """
+    """Add the options that say which provider, whether one is `required`, who we are to it, and what is logged."""
     group = parser.add_argument_group("provider")
     group.add_argument(
         "--url",
@@ -127,11 +123,7 @@ def password_of(file: Path) -> str:
 
 
 def mask_in_title(secrets: Iterable[str]) -> bool:
-    """Overwrite secrets in the command line that other users can see, each letter by a star.
-
-    Returns:
-        Whether none of them stands there any more.
-    """
+    """Overwrite secrets in the command line that other users can see by stars; whether none stands there any more."""
     wanted = [secret.encode("utf-8", "surrogateescape") for secret in secrets if secret]
     try:
         state = _STATE.read_text(encoding="ascii", errors="replace").rpartition(")")[2]

@@ -105,11 +105,7 @@ def fancy(stream: IO[str] | None = None) -> bool:
 
 
 def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
-    """Print text of any number of lines: as it is, or on a terminal in colour and with what it would obey as escapes.
-
-    Args:
-        text: square brackets and the like have no meaning.
-    """
+    """Print text of any number of lines: as it is, on a terminal in colour and with what it would obey as escapes."""
     stream = sys.stdout if stream is None else stream
     if stream is not None and stream.isatty():
         text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
@@ -170,11 +166,7 @@ def print_json(value: Any) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: framed on a terminal, aligned plain lines otherwise. Of a long cell its beginning is shown.
-
-    Args:
-        rows: the cells; None shows as nothing.
-    """
+    """Print a table: framed on a terminal, aligned plain lines otherwise. Of a long cell its beginning is shown."""
     title = printable(title)
     cells = [["" if cell is None else _short(printable(str(cell))) for cell in row] for row in rows]
     if fancy():
@@ -202,11 +194,7 @@ def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str
 
 @contextlib.contextmanager
 def stages(label: str) -> Iterator[Stages]:
-    """The stages of a job on standard error while the block runs: a bar of its tasks on a terminal, else lines.
-
-    Yields:
-        a function that takes the name of a stage, and how many of its tasks are done and of how many: 0 and 0 at first.
-    """
+    """The stages of a job on standard error while the block runs: a bar of its tasks on a terminal, else lines."""
     if _quiet:
         yield lambda stage, done, tasks: None
         return

@@ -66,11 +66,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a deployment.
-
-    Attributes:
-        fatal: whether it is an error; otherwise it is only unusual.
-    """
+    """A problem of a deployment: an error if it is fatal, otherwise only unusual."""
 
     message: str
     fatal: bool = True
@@ -111,11 +107,8 @@ class Deployment:
             object.__setattr__(self, table, FrozenMap(getattr(self, table)))
 
     def problems(self, names: NamingContext | None = None) -> tuple[Problem, ...]:
-        """All errors and unusual settings, in the order of the interfaces.
-
-        Args:
-            names: in place of the deployment's own.
-        """
+        """All errors and unusual settings, in the order of the interfaces; by other names than the deployment's own, if
+        given."""
         strict = self.profile.validation == "strict"
         found = _Check(self, self.names if names is None else names).problems()
         return tuple(Problem(problem.message, problem.fatal or strict) for problem in found)

@@ -195,11 +195,8 @@ def dialect_named(name: str) -> HeaderDialect:
 
 @lru_cache(64)
 def dialects_with(name: str) -> Mapping[str, HeaderDialect]:
-    """Return the dialects that are read by the Clark names of their elements: those known, and one more.
-
-    Args:
-        name: as for `dialect_named`; empty: none more.
-    """
+    """Return the dialects that are read by the Clark names of their elements: those known, and if the name
+    is not empty that of `dialect_named`."""
     if not name:
         return BY_TAG
     dialect = dialect_named(name)

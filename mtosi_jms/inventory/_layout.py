@@ -258,11 +258,8 @@ def actual_table(element: etree._Element, table: ClassTable, scopes: Scopes) -> 
 
 
 def find_objects(body: etree._Element, routes: Routes, unread: list[etree._Element] | None = None) -> list[Hit]:
-    """Return the wanted objects of a SOAP body, in document order, an object before those inside it.
-
-    Args:
-        unread: elements that are objects for which no stub has a class are added to it.
-    """
+    """Return the wanted objects of a SOAP body, in document order, an object before those inside it. Objects for which
+    no stub has a class are added to `unread`."""
     search = _Search(routes, tells_unread=unread is not None)
     for child in body:
         search.visit(child, Above())

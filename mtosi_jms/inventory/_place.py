@@ -67,11 +67,7 @@ def _is_attributes(found: Placed[Any]) -> bool:
 
 
 def _inside(value: XmlObject, node: Node, above: Above, attributes: XmlObject | None) -> Above:
-    """Return what is above the objects inside a node.
-
-    Args:
-        attributes: its attributes, if the node itself does not have them yet.
-    """
+    """Return what is above the objects inside a node, by its attributes, which it may not have yet itself."""
     slots = plan_of(value.__xml__).slots
     attrs = attributes if attributes is not None else getattr(value, slots[node.attrs_tag].name)
     name = _given(attrs) if isinstance(attrs, XmlObject) else ""

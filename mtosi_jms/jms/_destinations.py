@@ -71,11 +71,8 @@ class Topic(Destination):
 
 @dataclass(frozen=True, slots=True)
 class TemporaryQueue(Destination):
-    """A queue that lives as long as the connection that made it.
-
-    Attributes:
-        owner: id of that connection; empty where the queue came in with a peer's message. Not part of the identity.
-    """
+    """A queue that lives as long as the connection that made it, whose id is `owner`: empty where a peer named the
+    queue."""
 
     owner: str = field(default="", compare=False)
 
@@ -85,11 +82,8 @@ class TemporaryQueue(Destination):
 
 @dataclass(frozen=True, slots=True)
 class TemporaryTopic(Destination):
-    """A topic that lives as long as the connection that made it.
-
-    Attributes:
-        owner: id of that connection; empty where the topic came in with a peer's message. Not part of the identity.
-    """
+    """A topic that lives as long as the connection that made it, whose id is `owner`: empty where a peer named the
+    topic."""
 
     owner: str = field(default="", compare=False)
 

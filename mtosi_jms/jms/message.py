@@ -363,11 +363,8 @@ class JmsMessage:
         return f"JmsMessage({', '.join(facts)})"
 
     def stamped(self, destination: Destination, *, message_id: str | None, timestamp_ms: int) -> JmsMessage:
-        """Return the message as a provider sends it, with the provider's headers in place of the sender's (C45).
-
-        Args:
-            timestamp_ms: milliseconds since 1970 UTC; the expiration is computed from it (T1.5).
-        """
+        """Return the message as a provider sends it at a time, in milliseconds since 1970 UTC: with the provider's
+        headers in place of the sender's (C45), and the expiration (T1.5)."""
         return self._with(
             destination=destination,
             message_id=message_id,
@@ -385,11 +382,7 @@ class JmsMessage:
         return self._with(properties=Properties.trusted(items))
 
     def shorten_life(self, at_most: float) -> None:
-        """Lower the time to live, in place: for who made the message, before anybody else has it.
-
-        Args:
-            at_most: seconds.
-        """
+        """Lower the time to live to some seconds, in place: for who made the message, before anybody else has it."""
         longest = max(1, math.ceil(round(at_most * 1000, 3)))  # rounded first, because 16.1 * 1000 is more than 16100
         if not 0 < self.time_to_live_ms <= longest:
             _SETTERS["time_to_live_ms"](self, longest)

@@ -276,11 +276,8 @@ class AsyncBatches(Protocol[Response_co]):
 
 
 class Objects(Iterator[Item], Closeable, Generic[Item]):
-    """The objects of all batches of one call, one after another: complete, or an error at the end.
-
-    Args:
-        path: Python names from a response down to its list of objects.
-    """
+    """The objects of all batches of one call, one after another: complete, or an error at the end. The path has the
+    Python names from a response down to its list."""
 
     def __init__(self, batches: Batches[Any], path: tuple[str, ...]) -> None:
         self.batches = batches

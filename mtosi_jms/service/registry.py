@@ -21,11 +21,7 @@ _ROLES: tuple[Role, ...] = ("request", "response", "fault")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The use of an element by an operation.
-
-    Attributes:
-        role: whether the element is its request, its response or its fault.
-    """
+    """The use of an element by an operation: as its request, its response or its fault."""
 
     service: ServiceInfo
     operation: OperationInfo

@@ -175,11 +175,7 @@ def stubs_header(package: str, namespace: str, chosen: str) -> type[Header]:
 
 @lru_cache(64)
 def header_classes(vendors: str) -> Mapping[str, type[Header]]:
-    """Return the classes of the headers that are read, by the Clark names of their elements.
-
-    Args:
-        vendors: one more element, as in the profile's `header`.
-    """
+    """Return the classes of the headers that are read, a vendor's too, by the Clark names of their elements."""
     return MappingProxyType({tag: header_class(one) for tag, one in dialects_with(vendors).items()})
 
 

@@ -23,11 +23,7 @@ _DECLARED: Final = {namespace: frozenset({namespace}) for namespace in VERSIONS}
 
 
 def start_tag(version: str, names: Names, attributes: str = "") -> str:
-    """Return the start tag of an envelope.
-
-    Args:
-        attributes: attributes as XML text, a blank before each.
-    """
+    """Return the start tag of an envelope. Its attributes are XML text, a blank before each."""
     soap, namespace = soap_prefix(version), _NAMESPACES[version]
     return f'<{soap}:Envelope xmlns:{soap}="{namespace}"{names.declarations(_DECLARED[namespace])}{attributes}>'
 

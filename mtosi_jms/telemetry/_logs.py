@@ -30,12 +30,8 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 def masked_envelope(body: bytes) -> str:
-    """Return an envelope as the wire log shows it. Elements and attributes with names of credentials are masked, and so
-    are passwords in URLs.
-
-    Args:
-        body: the body of a message; it need not be XML.
-    """
+    """Return a body, which need not be XML, as the wire log shows it: elements and attributes with names of credentials
+    are masked, and so are passwords in URLs."""
     encoding = "utf-16" if body[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     text = body[:_LARGEST].decode(encoding, "backslashreplace")
     text = _without_elements(text)
@@ -68,11 +64,8 @@ def _without_elements(text: str) -> str:
 
 
 def log_message(way: str, destination: Destination | None, message: JmsMessage) -> None:
-    """Log a message to `mtosi_jms.messages` (headers and properties) and `mtosi_jms.wire` (the envelope).
-
-    Args:
-        way: `sent to` or `received from`.
-    """
+    """Log a message that was `sent to` or `received from` a destination to `mtosi_jms.messages` (headers and
+    properties) and `mtosi_jms.wire` (the envelope)."""
     if not _messages.isEnabledFor(logging.DEBUG):
         if _wire.isEnabledFor(logging.DEBUG):
             _log_wire(way, destination, message)
@@ -103,11 +96,8 @@ def _log_wire(way: str, destination: Destination | None, message: JmsMessage) ->
 
 
 def of_message(message: JmsMessage, destination: Destination | None = None) -> dict[str, object]:
-    """Return the fields of a log record about a message: `extra=of_message(message)`.
-
-    Args:
-        destination: where it was received or is sent; None: the destination in the message.
-    """
+    """Return the fields of a log record about a message: `extra=of_message(message)`; the destination is by default its
+    own."""
     return {
         "message_id": message.message_id,
         "correlation_id": message.properties.get("MTOSI_correlationId") or message.correlation_id,
@@ -122,11 +112,8 @@ def _one_line(value: object) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """Writes one line for each record, without the passwords of URLs. The traceback of an exception follows.
-
-    Args:
-        tracebacks: whether tracebacks are written; otherwise the line ends with the text of the exception.
-    """
+    """Writes one line for each record, without the passwords of URLs. The traceback of an exception follows; without
+    tracebacks the line ends with its text."""
 
     def __init__(
         self, fmt: str = "%(asctime)s %(levelname)s %(name)s: %(message)s", *, tracebacks: bool = True

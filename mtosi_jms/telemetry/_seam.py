@@ -41,11 +41,7 @@ class Gauge(enum.Enum):
 
 
 class Publication:
-    """The sending of one message.
-
-    Attributes:
-        message: the message to send; a telemetry that links spans has added a property to it.
-    """
+    """The sending of one message, to which a telemetry that links spans has added a property."""
 
     __slots__ = ("message",)
 
@@ -92,11 +88,8 @@ class Telemetry:
     def process(
         self, message: JmsMessage, destination: Destination, *, timed: bool = False
     ) -> AbstractContextManager[object]:
-        """Return a context manager around the handler of a message. An error inside it is the handler's failure.
-
-        Args:
-            timed: whether to measure the handler; of a supplier the exchange is measured instead.
-        """
+        """Return a context manager around the handler of a message. An error inside it is the handler's failure. It is
+        `timed` unless the exchange is, as that of a supplier."""
         return nullcontext()
 
     def began(self, role: Role) -> None:
@@ -115,8 +108,4 @@ class Telemetry:
         """Count what has happened at a destination, or to the connection (None)."""
 
     def watch(self, gauge: Gauge, name: str, read: Callable[[], float | None]) -> None:
-        """Register a value that is read on demand from now on.
-
-        Args:
-            read: returns the value; None if it is gone and must not be read again. Called in any thread.
-        """
+        """Register a value of this name, to be read on demand, in any thread, until it is None: then it is gone."""

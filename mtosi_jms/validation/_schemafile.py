@@ -76,11 +76,7 @@ class SchemaLink:
 
 @dataclass(slots=True)
 class SchemaFile:
-    """One schema, repaired in memory.
-
-    Attributes:
-        symbols: (kind, name) of its global components.
-    """
+    """One schema, repaired in memory; its symbols are kind and name of its global components."""
 
     path: Path
     namespace: str

@@ -64,11 +64,8 @@ class SchemaSet:
         return cls(own_files() if folder is None else find_files(Path(folder)))
 
     def write(self, folder: Path) -> tuple[Path, Mapping[str, SchemaFile]]:
-        """Write the schemas as they are used, repaired and linked, for readers that want files.
-
-        Returns:
-            a schema that imports all namespaces, and by the names of the others what they were made of.
-        """
+        """Write the schemas as they are used, repaired and linked; return one that imports all namespaces, and by the
+        names of the others what they were made of."""
         driver, documents = linked_documents(self._chosen, self._usable)
         names = {key: f"{number}.xsd" for number, key in enumerate(documents)}
         for name, data in (("all.xsd", driver), *((names[key], data) for key, data in documents.items())):

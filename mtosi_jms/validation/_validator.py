@@ -100,11 +100,7 @@ class Validator:
         return self.validate_bytes(data, str(path))
 
     def validate_bytes(self, data: bytes, name: str = "") -> Report:
-        """Validate one document.
-
-        Args:
-            name: how the report calls it.
-        """
+        """Validate one document, which the report calls by this name."""
         try:
             root = parse_xml(data, limits=self.limits)
         except XmlError as error:

@@ -47,11 +47,8 @@ def canonical(element: etree._Element, scopes: Scopes) -> bytes:
 
 
 def declaration(prefix: str, namespace: str) -> str:
-    """Return a namespace declaration as an attribute, with a blank before it.
-
-    Args:
-        prefix: empty for the default namespace.
-    """
+    """Return the declaration of a namespace, the default one for an empty prefix, as an attribute with a blank before
+    it."""
     return f' xmlns{":" if prefix else ""}{prefix}="{_attribute_text(namespace)}"'
 
 

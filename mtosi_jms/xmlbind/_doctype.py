@@ -40,11 +40,8 @@ def refuse_doctype(head: bytes, source: str | None = None) -> None:
 
 
 def refuse_dtd(element: etree._Element, source: str | None = None, *, plain: bool = False) -> None:
-    """Refuse a document in which the parser found a document type declaration.
-
-    Args:
-        plain: permit what `plain_doctype` leaves.
-    """
+    """Refuse a document in which the parser found a document type declaration, but if `plain` for what `plain_doctype`
+    leaves."""
     docinfo = element.getroottree().docinfo
     dtd = docinfo.internalDTD
     if plain and dtd is not None and not docinfo.system_url and next(iter(dtd.iterentities()), None) is None:

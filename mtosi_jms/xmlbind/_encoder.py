@@ -52,11 +52,7 @@ _YES: Final = ("true", "1")
 
 
 class Writer:
-    """Writes objects into one text. The caller has to declare the namespaces on an element around it.
-
-    Attributes:
-        names: the namespaces that the caller has to declare.
-    """
+    """Writes objects into one text. The caller has to declare the namespaces of `names` on an element around it."""
 
     def __init__(self) -> None:
         self.parts: list[str | bytes] = []
@@ -188,11 +184,8 @@ class Writer:
         self._object(value, table, tag, attributes)
 
     def piece(self, out: Out, value: Any, depth: int) -> bytes | None:
-        """Return the element of a value, for the native core; None if the value cannot be encoded.
-
-        Args:
-            depth: number of objects that contain it.
-        """
+        """Return the element of a value inside so many objects, for the native core; None if the value cannot be
+        encoded."""
         outer, self.parts, around, self._depth = self.parts, [], self._depth, depth
         try:
             self._value(out, value)

@@ -295,11 +295,8 @@ def _present(item: Any, counts: Mapping[str, int]) -> bool:
 
 
 def missing(group: Group, counts: Mapping[str, int], only: str = "") -> str | None:
-    """Return a text about a required field that has no value; None if all have one.
-
-    Args:
-        only: check only groups of this kind; empty for all.
-    """
+    """Return a text about a required field that has no value, in any group or in those of one kind; None if all have
+    one."""
     kind, least, _, items = group
     if not _present(group, counts) and least == 0:
         return None

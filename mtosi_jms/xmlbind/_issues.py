@@ -107,11 +107,7 @@ class ElementPaths:
         self._above = ""
 
     def start_at(self, element: etree._Element, path: str) -> None:
-        """Set the path of an element, for a document that is not in memory as a whole.
-
-        Args:
-            element: paths of elements below it begin with its path. All remembered counts are forgotten.
-        """
+        """Set the path of an element, for a document that is not in memory as a whole; forget all counts."""
         self._known.clear()
         self._top = element
         self._above = path

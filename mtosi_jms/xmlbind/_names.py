@@ -139,12 +139,8 @@ def _elements(table: ClassTable) -> list[Field]:
 
 
 def attribute_parts(fields: Iterable[tuple[str, str | None]]) -> list[tuple[str, str]]:
-    """Return the parts of a name of MTOSI 1.x, outermost first: type and value. A vendor's fields come last.
-
-    Args:
-        fields: local names and texts of the elements of the name. One with None, or that does not end with `Nm`, is no
-            part.
-    """
+    """Return the parts of a name of MTOSI 1.x, outermost first, from local names and texts of its elements: type and
+    value. A vendor's fields come last; one without text, or that does not end with `Nm`, is no part."""
     parts = [
         (local.removesuffix(_SUFFIX).upper(), text)
         for local, text in fields

@@ -22,11 +22,7 @@ from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 @dataclass(slots=True, kw_only=True)
 class XmlObject:
-    """Base of all generated classes: a value with typed fields, and with extras that the schema does not know.
-
-    Attributes:
-        extras: kept unknown content and original lexical forms; None if there are none.
-    """
+    """Base of all generated classes: a value with typed fields, and with extras that the schema does not know."""
 
     __xml__: ClassVar[ClassTable]
     _document: ClassVar[Callable[[XmlObject], bytes]]
@@ -83,11 +79,7 @@ class XmlObject:
 
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
-    """Return the class of a global element; None if no registered package has it.
-
-    Args:
-        root: a package that takes precedence over all others.
-    """
+    """Return the class of a global element, first from the package `root`; None if no registered package has it."""
     found: type[XmlObject] | None = find_class(tag, "__elements__", root)
     return found
 

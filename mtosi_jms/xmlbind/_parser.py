@@ -328,11 +328,8 @@ def _first_deeper_than(root: etree._Element, depth: int, source: str | None) -> 
 def syntax_error(
     error: etree.XMLSyntaxError, source: str | None, log: Iterable[etree._LogEntry] = ()
 ) -> MalformedXmlError | ForbiddenXmlError:
-    """Return our error for a syntax error of lxml, with its line.
-
-    Args:
-        log: the errors that the parser found. A prefix for what is not a URI, which may be passed over, is named last.
-    """
+    """Return our error for a syntax error of lxml, with its line. Of what the parser logged, a prefix for what is not a
+    URI, which may be passed over, is named last."""
     message = (error.msg or str(error)).strip()
     line = error.lineno
     errors = [entry for entry in log if entry.level >= etree.ErrorLevels.ERROR]

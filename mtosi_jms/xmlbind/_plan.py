@@ -45,11 +45,8 @@ class Wildcard:
     target: str = ""
 
     def admits(self, namespace: str, target: str | None = None) -> bool:
-        """Whether the wildcard admits an element of a namespace.
-
-        Args:
-            target: the target namespace of the schema with the wildcard; by default that of the wildcard.
-        """
+        """Whether the wildcard, in a schema of a target namespace (by default its own), admits an element of a
+        namespace."""
         if self.namespaces == "##any":
             return True
         own = self.target if target is None else target
@@ -144,11 +141,7 @@ class Plan:
             self.rivals.setdefault(tag, []).append(slot)
 
     def given(self, values: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-        """Return the values of each field of the content that has any.
-
-        Args:
-            values: values by field; a missing value and None are the same.
-        """
+        """Return the values of each field of the content that has any; None is no value."""
         held = ((name, values.get(name)) for name in self.content)
         lists = {name: value if name in self.lists else (value,) for name, value in held if value is not None}
         return {name: value for name, value in lists.items() if value}

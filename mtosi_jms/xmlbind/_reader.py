@@ -107,11 +107,8 @@ class Reader:
         return value
 
     def free(self, element: etree._Element, root: str, *, skip: bool = False) -> XmlObject | RawXml:
-        """Return an element of a wildcard or of mixed content: an object if its name is known, otherwise XML.
-
-        Args:
-            root: package that takes precedence over all others.
-        """
+        """Return an element of a wildcard or of mixed content: an object if its name is known, first by the package
+        `root`, otherwise XML."""
         cls = None if skip else find_element(str(element.tag), root)
         if cls is None:
             return self.kept(element)
@@ -164,11 +161,8 @@ class Reader:
         return plan.cls(**{slot.name: value}) if value is not None else None
 
     def slowly(self, element: etree._Element, table: ClassTable, attributes: Iterable[tuple[str, str]] = ()) -> Any:
-        """Return the object of an element, read by the slow path.
-
-        Args:
-            attributes: its attributes, without an xsi:type that gave the class.
-        """
+        """Return the object of an element, read by the slow path, with its attributes but for an xsi:type that gave the
+        class."""
         return Keeper(element, plan_of(table), self).read(attributes)
 
     def _with_attributes(

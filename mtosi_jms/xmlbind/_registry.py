@@ -50,11 +50,8 @@ def modules_of(root: str) -> Mapping[str, str]:
 
 
 def find_class(tag: Any, table: str, root: str | None) -> Any:
-    """Return the class of a Clark name; None if no registered package has it.
-
-    Args:
-        table: the dictionary of a module that has it: `__elements__`, `__types__`, or `__simple__`.
-    """
+    """Return the class of a Clark name from `__elements__`, `__types__` or `__simple__` of a module; None if no package
+    has it."""
     if not isinstance(tag, str):
         raise ConfigError(f"a Clark name is text, not {type(tag).__name__}")
     namespace, local = split_clark(tag)

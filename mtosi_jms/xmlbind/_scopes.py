@@ -14,11 +14,8 @@ _OF_ONE: Final = ("start-ns", "start")
 
 
 class Scope:
-    """The namespaces in scope of an element, by prefix; the prefix of the default namespace is empty.
-
-    Args:
-        own: the declarations of the element; an empty namespace removes the default namespace.
-    """
+    """The namespaces in scope of an element, by prefix; that of the default namespace is empty. An empty namespace
+    removes it."""
 
     __slots__ = ("_known", "_outer", "_own")
 

@@ -93,11 +93,7 @@ class Facets:
         return self.on_time_line(lambda bound: bound.isoformat())._bound_problem(value.isoformat())
 
     def on_time_line(self, text: Callable[[Any], str]) -> Facets:
-        """Return the facets with their bounds as `Moment`.
-
-        Args:
-            text: gives the text of a bound in a form of XML Schema.
-        """
+        """Return the facets with their bounds as `Moment`, by their texts in a form of XML Schema."""
         bounds = {name: bound for name in _BOUNDS if (bound := getattr(self, name)) is not None}
         times: dict[str, Any] = {name: lexical.Moment(text(bound)) for name, bound in bounds.items()}
         return replace(self, **times)

@@ -333,11 +333,7 @@ def _content(fields: Sequence[Field]) -> list[str]:
 
 
 class Module:
-    """One generated module of types.
-
-    Attributes:
-        root: the package to which paths are relative.
-    """
+    """One generated module of types; paths are relative to the package `root`."""
 
     def __init__(self, name: str, namespace: str, *, prefix: str, root: str) -> None:
         self.name = name
@@ -365,12 +361,8 @@ class Module:
 
 
 def simple(base: SimpleType, **facets: Any) -> SimpleType:
-    """Return a restricted simple type.
-
-    Args:
-        facets: `name` and the attributes of `Facets`, with patterns as strings; also the texts `default` and `fixed` of
-            the declaration of an element or attribute.
-    """
+    """Return a restricted simple type. The facets are `name` and the attributes of `Facets`, with patterns as strings;
+    also the texts `default` and `fixed` of the declaration of an element or attribute."""
     given = facets.pop("default", None), facets.pop("fixed", None)
     if given != (None, None):
         return GivenType(simple(base, **facets) if facets else base, *given)

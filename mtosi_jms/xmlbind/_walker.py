@@ -55,11 +55,7 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[T_co]):
-    """An object and its place in the document.
-
-    Attributes:
-        above: the elements around it, outermost first.
-    """
+    """An object and its place in the document; the elements around it are `above`, outermost first."""
 
     value: T_co
     tag: str
@@ -195,11 +191,8 @@ class Walker:
         self._nodes = 0  # elements and attributes of the outermost element that is held
 
     def go_on(self, above: Sequence[tuple[str, dict[str, int]]]) -> None:
-        """Set the facts about the open elements; the parser has only got their start tags.
-
-        Args:
-            above: the path and the number of children by name of each, outermost first.
-        """
+        """Set path and number of children by name of each open element, outermost first: the parser only got their
+        start tags."""
         deque(self.found(), maxlen=0)
         for frame, (path, counts) in zip(self._frames, above, strict=False):
             frame.path = path

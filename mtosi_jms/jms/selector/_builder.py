@@ -162,11 +162,7 @@ class Property(Operand, Condition):
         super().__init__(self._identifier)
 
     def like(self, pattern: str, escape: str | None = None) -> Condition:
-        """`LIKE pattern`: `%` stands for any text, `_` for one character.
-
-        Args:
-            escape: a character after which `%` and `_` stand for themselves.
-        """
+        """`LIKE pattern`: `%` stands for any text, `_` for one character; after the escape both are literal."""
         return Condition(Like(self._identifier, _made(Pattern, pattern, escape)))
 
     def startswith(self, text: str) -> Condition:
