@@ -110,11 +110,7 @@ class Findings:
     _found: dict[Finding, None] = field(default_factory=dict)
 
     def add(self, rule: str, file: str, line: int | None, message: str, repair: str) -> None:
-        """Keep one finding.
-
-        Raises:
-            SchemaError: `rule` is not in `RULES`.
-        """
+        """Keep one finding. Raises SchemaError: `rule` is not in `RULES`."""
         if rule not in RULES:
             raise SchemaError(f"unknown rule {rule!r}")
         self._found[Finding(file, line or 0, rule, _shortened(message), _shortened(repair))] = None

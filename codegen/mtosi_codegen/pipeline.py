@@ -81,11 +81,8 @@ def _generate(
 def read_model(
     sources: Sequence[Path | str], bindings: Bindings, operations: Sequence[str] | None, findings: Findings
 ) -> tuple[Sources, list[Service], Model]:
-    """Return the sources that were read, every service, and the model to render.
-
-    Raises:
-        SchemaError: no service has one of the operations.
-    """
+    """Return the sources that were read, every service, and the model to render. Raises SchemaError: no service has one
+    of the operations."""
     read = load(sources, findings, bindings)
     schema = collect(read.units, findings)
     services = services_of(read, schema, findings, bindings)

@@ -211,11 +211,8 @@ def foreign_kind(root: etree._Element) -> str | None:
 
 
 def source_bytes(document: Document) -> bytes:
-    """Read again the bytes from which a document was parsed.
-
-    Raises:
-        SchemaError: the file cannot be read any longer, or has changed meanwhile.
-    """
+    """Read again the bytes from which a document was parsed. Raises SchemaError: the file cannot be read any longer, or
+    has changed meanwhile."""
     try:
         data = read_file(document.path, MAX_BYTES)
     except OSError as error:
@@ -226,11 +223,7 @@ def source_bytes(document: Document) -> bytes:
 
 
 def parse_again(document: Document, data: bytes) -> Document:
-    """Parse other bytes as the content of a document.
-
-    Raises:
-        SchemaError: they are neither a WSDL nor an XML Schema.
-    """
+    """Parse other bytes as the content of a document. Raises SchemaError: they are neither a WSDL nor an XML Schema."""
     root = Reader(document.path.parent, Findings())._root(data, document.name)
     if root is None:
         raise SchemaError("is not well-formed any more", file=document.name)

@@ -195,11 +195,8 @@ class Values:
         return _merged(base, {name: texts for name, texts in facets.items() if texts})
 
     def _patterns(self, texts: tuple[str, ...], component: SimpleType) -> tuple[str, ...]:
-        """One Python pattern for the patterns of one derivation step; it matches if any of them matches.
-
-        Raises:
-            MissingExtraError: the library that translates XSD's regular expressions is not installed.
-        """
+        """One Python pattern for the patterns of one derivation step; it matches if any of them matches. Raises
+        MissingExtraError: the library that translates XSD's regular expressions is not installed."""
         try:
             from elementpath.regex import RegexError, translate_pattern
         except ModuleNotFoundError as error:

@@ -76,11 +76,8 @@ class Maker:
         self.fresh = 0
 
     def make(self, declaration: XsdElement) -> etree._Element:
-        """Make an instance of a global element.
-
-        Raises:
-            SchemaError: there is no instance, or no value of a simple type in it was found.
-        """
+        """Make an instance of a global element. Raises SchemaError: there is no instance, or no value of a simple type
+        in it was found."""
         self._left, self._made = _SPEND[self.kind], 0
         root = etree.Element(declaration.name, nsmap={"xsi": XSI, **self._oracle.prefixes})
         queue = deque([(root, declaration)])

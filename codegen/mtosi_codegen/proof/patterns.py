@@ -14,11 +14,8 @@ _QUANTIFIER: Final = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
 
 
 def matching_text(pattern: str, rng: random.Random) -> str:
-    """One text that should match the pattern; the caller checks it.
-
-    Raises:
-        SchemaError: the pattern has a character class without a member among the characters that are tried.
-    """
+    """One text that should match the pattern; the caller checks it. Raises SchemaError: the pattern has a character
+    class without a member among the characters that are tried."""
     return _Walker(pattern, rng).branches()
 
 

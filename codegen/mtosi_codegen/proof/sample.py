@@ -71,11 +71,8 @@ class Samples:
         self._stock = Stock(self._oracle)
 
     def envelope(self, message: Message, kind: Kind = "least", seed: int = 0) -> bytes:
-        """Return a valid envelope with a message.
-
-        Raises:
-            SchemaError: no schema defines its element, or no valid instance was found.
-        """
+        """Return a valid envelope with a message. Raises SchemaError: no schema defines its element, or no valid
+        instance was found."""
         oracle, stock = self._oracle, self._stock
         declaration = oracle.element(message.element)
         if declaration is None:

@@ -52,11 +52,7 @@ class Texts:
         self._known: dict[XsdSimpleType, list[str]] = {}
 
     def of(self, xsd_type: XsdSimpleType) -> list[str]:
-        """Some texts of a type, the simplest first.
-
-        Raises:
-            SchemaError: none was found.
-        """
+        """Some texts of a type, the simplest first. Raises SchemaError: none was found."""
         if xsd_type not in self._known:
             tried = itertools.islice(self._candidates(xsd_type), _MOST)
             self._known[xsd_type] = [text for text in dict.fromkeys(tried) if xsd_type.is_valid(text)]

@@ -49,11 +49,8 @@ class Templates:
         self._environment.filters.update(python=python, docstring=docstring)
 
     def render(self, name: str, **values: object) -> str:
-        """Fill a template with values and return the text.
-
-        Raises:
-            SchemaError: the template cannot be read or fails. The error names its file and line.
-        """
+        """Fill a template with values and return the text. Raises SchemaError: the template cannot be read or fails.
+        The error names its file and line."""
         import jinja2
 
         try:
