@@ -36,9 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv: arguments without the program's name; None for the arguments of the process.
-
-    Returns:
-        The exit code.
     """
     return run_program(_run, argv, problems="mtosi-codegen")
 

@@ -20,13 +20,7 @@ _MOST_SHOWN: Final = 200
 
 
 def add_parsers(commands: Any, names: Callable[[str], list[str]], package: Callable[[str], str]) -> None:
-    """Add the parsers of these commands.
-
-    Args:
-        commands: the subparsers of `mtosi-codegen`.
-        names: argparse type of a list of operations.
-        package: argparse type of a package name.
-    """
+    """Add the parsers of these commands."""
     about = "check a generated package against the WSDLs and schemas that it was generated from"
     verify: argparse.ArgumentParser = commands.add_parser(
         "verify", help=about, description=f"{about[0].upper()}{about[1:]}."

@@ -73,7 +73,6 @@ class Finding:
         file: path relative to the common folder of the sources, with `/`.
         line: line from 1; 0 for the whole file.
         rule: a key of `RULES`.
-        message: what is wrong.
         repair: what was done; begins with "not generated" if something had to be left out.
     """
 

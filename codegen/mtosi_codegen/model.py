@@ -74,7 +74,6 @@ class EnumClass:
     """An enumeration.
 
     Attributes:
-        path: XML names from which its own name is made.
         type_name: local name of the XSD type, empty for an anonymous one.
         values: each value with its documentation.
         members: member name by value; filled by `names`.
@@ -98,9 +97,7 @@ class Field:
     Attributes:
         xml: name on the wire; a wildcard has an empty local part.
         namespaces: namespace constraint of a wildcard.
-        reference: whether it refers to a global element.
         head: whether it is the head of a substitution group; `members` are the known members of the group.
-        block: as in `ClassDef`.
         name: Python name; filled by `names`.
         overrides: the field of a base class that this field narrows.
     """
@@ -173,10 +170,8 @@ class ClassDef:
         xml: name of the type or element; for an anonymous type, the name of its element.
         path: XML names from which its own name is made.
         source: the complex type whose content it has; None for an element of a named or simple type.
-        fields: own fields.
         model: content model; None where the fields alone describe it.
         any_attribute: namespaces that each attribute wildcard admits; an attribute must satisfy all of them.
-        restricts: whether the type restricts its base.
         block: derivations that a type named by xsi:type must not use to replace this type.
         substitutes: the element class that this element class may replace.
     """
@@ -231,7 +226,6 @@ class FaultDef:
 
     Attributes:
         element: local name of the element that identifies the kind.
-        detail: the class of its content.
     """
 
     namespace: str
@@ -249,7 +243,6 @@ class TypeModule:
     Attributes:
         path: dotted path below the package.
         home: path of the module that holds the classes; differs from `path` only where modules had to be merged.
-        classes: in the order of definition.
         simple: named simple types without a class; xsi:type may name them.
     """
 
@@ -312,7 +305,6 @@ class Service:
         binding: name of the binding; for a port type without a binding, the port type's name.
         wsdl: file that contains the binding.
         files: all files that the WSDL reaches, for its findings.
-        failed: operations that could not be joined.
         delivery: options of calls that the WSDL sets, by name.
         uncalled: operations left out because the service sends the first message.
         module: dotted module path; filled by `names`, as is `class_name`.

@@ -23,7 +23,6 @@ class Result:
 
     Attributes:
         files: text of each file by its path below the package, with `/`.
-        model: what was rendered.
         services: every service that was found, also those without operations.
     """
 

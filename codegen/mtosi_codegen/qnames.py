@@ -15,7 +15,6 @@ class QNameReader:
     """Reads names and qualified names of one file.
 
     Args:
-        file: the file's name in reports.
         default: namespace of a name without prefix where no default namespace is declared. For a schema without target
             namespace it is that of the including schema, else it is empty.
         aliases: namespaces to replace, each with its replacement.

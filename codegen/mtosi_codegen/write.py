@@ -29,7 +29,6 @@ def write(package: Path, files: Mapping[str, str], *, complete: bool = True) -> 
     """Write a package; remove generated files of an earlier run that are no longer wanted. Other files stay.
 
     Args:
-        package: folder of the package; made if it does not exist.
         files: text by path below it, with `/`.
         complete: False if something could not be generated; then nothing is removed.
 
@@ -54,7 +53,6 @@ def write_files(folder: Path, files: Mapping[str, bytes], originals: Mapping[str
     """Write files below a folder, each whole or not at all; other files are left alone.
 
     Args:
-        folder: made if it does not exist.
         files: bytes by path below it, with `/`.
         originals: source files, by the same paths; they must not be overwritten.
 
@@ -75,7 +73,6 @@ def write_pages(folder: Path, files: Mapping[str, str], mark: str, *, complete: 
     """Write pages; remove pages of an earlier run in the same folders that are no longer wanted. Other files stay.
 
     Args:
-        folder: made if it does not exist.
         files: text by path below it, with `/`.
         mark: first line of each page; it identifies generated pages.
         complete: False if something could not be generated; then nothing is removed.

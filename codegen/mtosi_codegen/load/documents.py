@@ -69,7 +69,6 @@ class Link:
     """An import, include, redefine or override, and the document that it leads to.
 
     Attributes:
-        kind: `import`, `include`, `redefine` or `override`.
         schema: the schema element that contains it; None for a WSDL import.
         target: the document; None if none was found or none is needed.
     """

@@ -33,7 +33,6 @@ class Mended:
     """A repaired copy on disk.
 
     Attributes:
-        folder: the folder of the copy.
         wsdls: path of every WSDL, by its name in findings.
         schemas: for each target namespace, the file with all its definitions.
         schema: a schema that imports all of these.
@@ -52,7 +51,6 @@ def mend(sources: Sequence[Path | str], folder: Path | str, *, bindings: Binding
     """Write a repaired copy of sources.
 
     Args:
-        sources: WSDLs, XML Schemas and folders of them.
         folder: folder for the copy; created if it does not exist. Other files in it stay.
         bindings: `jms`, or `all` to take other SOAP bindings too.
 

@@ -46,11 +46,7 @@ class Schema:
     """One schema and its copy; a schema without namespace may be included in several namespaces.
 
     Attributes:
-        element: the source.
-        xml: the copy.
         file: name of the file for the copy.
-        namespaces: the namespaces of its definitions.
-        includes: the schemas that it includes.
     """
 
     document: Document
@@ -65,8 +61,6 @@ class Folder:
     """The copies of all sources that are used.
 
     Attributes:
-        schemas: the schemas, in order of precedence.
-        wsdls: the copies of the WSDLs.
         wsdl_files: the names of their files.
         heads: for each namespace, the file with all its definitions; filled by `files`.
         driver: name of the schema that imports them all.

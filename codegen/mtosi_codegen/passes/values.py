@@ -97,7 +97,6 @@ class Values:
 
         Args:
             type_: its name or definition; None for anyType.
-            place: where it is used.
             namespace, path: the source of the name for an anonymous enumeration.
         """
         if type_ is None:
@@ -280,7 +279,6 @@ def given(value: Value, declared: Given | None, *, attribute: bool = False) -> V
     """A value with the default or fixed value of its declaration.
 
     Args:
-        value: the value.
         declared: the default or fixed value; None if the declaration has neither.
         attribute: whether it is the value of an attribute, which is never empty, so its default has no effect.
     """

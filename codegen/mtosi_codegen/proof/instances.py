@@ -59,7 +59,6 @@ class Maker:
             twice, alternatives in turn; `random` chooses at random.
 
     Attributes:
-        kind: as given.
         fresh: how many alternatives were taken for the first time; callers make instances until it stops growing.
     """
 

@@ -18,7 +18,6 @@ class Message:
     """One message of an operation.
 
     Attributes:
-        role: `request`, `response` or `fault`.
         element: Clark name of its element.
     """
 

@@ -18,7 +18,6 @@ def round_trip(document: etree._Element, cls: type[XmlObject], oracle: Oracle, p
 
     Args:
         document: valid by libxml2 and xmlschema.
-        cls: the class of its element.
         path: name of the document in reports.
     """
     warnings: list[XmlWarning] = []

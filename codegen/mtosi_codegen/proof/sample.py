@@ -37,10 +37,8 @@ def sample(
 
     Args:
         operation: its name, or `Service.operation` if several services have that operation.
-        sources: WSDLs, XML Schemas and folders of them.
         kind: `least`, `greatest` or `random`.
         seed: seed of the random choices; the same seed gives the same envelope.
-        role: the role of the message in the operation.
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:
@@ -56,7 +54,6 @@ class Samples:
     """Makes envelopes for one set of sources, which is read once.
 
     Args:
-        sources: WSDLs, XML Schemas and folders of them.
         bindings: `jms`, or `all` to take other SOAP bindings too.
 
     Raises:

@@ -79,7 +79,6 @@ def verify(
     """Prove a generated package against its sources; if they have no operations, prove the classes.
 
     Args:
-        sources: WSDLs, XML Schemas and folders of them.
         operations: names of operations, as `Service.operation` or `operation`; None for all.
         bindings: `jms`, or `all` to take other SOAP bindings too.
         progress: called with the number of messages done and their total number.

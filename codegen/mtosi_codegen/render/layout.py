@@ -118,7 +118,6 @@ def docstring(
     """A docstring, wrapped.
 
     Args:
-        text: the text; an empty line separates paragraphs.
         indent: blanks before its lines, except the first line, which the template indents.
         section: heading of the section that lists names.
         entries: entries of the section; an entry without documentation is left out.

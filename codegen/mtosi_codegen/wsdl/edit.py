@@ -36,14 +36,8 @@ class _Span:
 
 
 class WsdlText:
-    """The text of a WSDL, with the tree that was parsed from it.
-
-    Args:
-        data: the bytes from which it was parsed.
-
-    Raises:
-        SchemaError: the text does not match the tree, for example in an encoding that Python does not know.
-    """
+    """The text of a WSDL, with the tree that was parsed from it. Raises SchemaError: the text does not match the tree,
+    for example in an encoding that Python does not know."""
 
     def __init__(self, document: Document, data: bytes) -> None:
         self._document = document

@@ -69,7 +69,6 @@ def services_of(sources: Sources, schema: SchemaSet, findings: Findings, binding
 
     Args:
         schema: gets an element for each message or part that has only types.
-        findings: gets a finding for each mismatch.
         bindings: which SOAP bindings are wanted.
 
     Returns:

@@ -133,11 +133,7 @@ class Binding:
 
 @dataclass(slots=True, eq=False, repr=False)
 class OtherBinding:
-    """A binding other than SOAP.
-
-    Attributes:
-        kind: what binding it is, in words.
-    """
+    """A binding other than SOAP."""
 
     name: QName
     type: QName

@@ -132,7 +132,6 @@ class ElementUse:
         name: its name on the wire.
         type: None for anyType, or for a reference.
         value: its fixed or default value.
-        block: as in `Element`.
     """
 
     name: QName

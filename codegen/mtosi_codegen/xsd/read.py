@@ -104,7 +104,6 @@ class SchemaReader:
     """Reads the components of one schema element.
 
     Args:
-        file: the file's name in reports.
         aliases: the right namespace for each namespace that the file names by mistake.
     """
 

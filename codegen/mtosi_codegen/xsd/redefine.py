@@ -37,7 +37,6 @@ def replace(schema: SchemaSet, replacements: Iterable[Replacement], findings: Fi
     Args:
         schema: all other components.
         replacements: the new definitions; those in schemas that are redefined or overridden themselves come first.
-        findings: gets one finding for each definition that replaces nothing.
     """
     for replacement in replacements:
         component, name = replacement.component, replacement.component.name

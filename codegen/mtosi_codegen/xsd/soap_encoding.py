@@ -47,7 +47,6 @@ def fill_array(found: ComplexType, body: etree._Element, names: QNameReader, fin
         found: the type as it was read; it is changed.
         body: its restriction or extension.
         names: reads the qualified names of its file.
-        findings: gets a finding for each part that is left out.
     """
     found.derivation, found.base = "", None
     found.attributes = tuple(
