@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from operator import itemgetter
+from pathlib import Path
 from types import MemberDescriptorType
 from typing import Any, Final, Literal, NamedTuple
 from zipimport import zipimporter
@@ -370,10 +372,41 @@ def _choose(requested: str) -> tuple[Core, _Native | None]:
 def _library() -> Any:
     loader = globals()["__loader__"]
     if isinstance(loader, zipimporter):
-        from mtosi_jms.xmlbind._packed import packed_core
-
-        return packed_core(loader, _MODULE)
+        return _packed_core(loader)
     return importlib.import_module(_MODULE)
+
+
+def _packed_core(archive: zipimporter) -> Any:
+    """Import the native core from an archive on the search path, such as Spark's `--py-files`. A system loads libraries
+    from files only, so the core is unpacked for as long as that takes."""
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    for suffix in EXTENSION_SUFFIXES:
+        try:
+            library = archive.get_data(os.path.join(archive.archive, *_MODULE.split(".")) + suffix)  # noqa: PTH118
+        except OSError:
+            continue
+        try:
+            return _loaded(library, suffix)
+        except OSError as error:
+            raise ImportError(f"it cannot be unpacked: {error}") from error
+    raise ModuleNotFoundError(f"no {_MODULE} in {archive.archive}", name=_MODULE)
+
+
+def _loaded(library: bytes, suffix: str) -> Any:
+    import tempfile
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    # Windows keeps a library that is loaded.
+    with tempfile.TemporaryDirectory(prefix="mtosi-core-", ignore_cleanup_errors=True) as folder:
+        file = Path(folder, f"core{suffix}")
+        file.write_bytes(library)
+        spec = spec_from_file_location(_MODULE, file)
+        assert spec is not None and spec.loader is not None  # noqa: S101, PT018 - the suffix is that of a library
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    sys.modules[_MODULE] = module
+    return module
 
 
 def native_writer() -> Any:
