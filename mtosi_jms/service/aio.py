@@ -43,7 +43,7 @@ Flat = ParamSpec("Flat")
 Item = TypeVar("Item")
 Whole = TypeVar("Whole")
 Response = TypeVar("Response")
-Response_co = TypeVar("Response_co", covariant=True)
+Made_co = TypeVar("Made_co", covariant=True)
 
 Answer: TypeAlias = (
     Iterable[Item | Whole] | AsyncIterable[Item | Whole] | Awaitable[Iterable[Item | Whole] | Whole] | Whole
@@ -174,58 +174,30 @@ class AsyncListOperation(AsyncOperation[One, Many, Response], Generic[One, Many,
         return AsyncObjects(objects.batches, self._bound.info.batch_path)
 
 
-class _OneWay(Generic[One, Response]):
+class _Operation(Generic[Made_co]):
     """Makes the operation of a view; a descriptor."""
 
-    def __init__(self, call: Callable[Concatenate[Any, One], Response]) -> None:
-        self._call = call
+    def __init__(self, made: Callable[..., Made_co], calls: tuple[Any, ...]) -> None:
+        self._made = made
+        self._calls = calls
 
     def __set_name__(self, owner: type[AsyncView], name: str) -> None:
         names = [operation.python_name for operation in owner.__service__.operations]
         self._index = names.index(name)
 
-    def _bound(self, view: Any) -> BoundOperation[Any, Any]:
-        return BoundOperation(view, self._index)  # its caller, and so what it returns, is the asynchronous one
-
-    def __get__(self, view: AsyncView, owner: object = None) -> AsyncCall[One, Response]:
-        return AsyncCall(self._bound(view), self._call)
-
-
-class _RequestResponse(_OneWay[One, Response], Generic[One, Many, Response]):
-    def __init__(
-        self,
-        call: Callable[Concatenate[Any, One], Response],
-        many: Callable[Concatenate[Any, Many], Batches[Response]],
-    ) -> None:
-        super().__init__(call)
-        self._many = many
-
-    def __get__(self, view: AsyncView, owner: object = None) -> AsyncOperation[One, Many, Response]:
-        return AsyncOperation(self._bound(view), self._call, self._many)
-
-
-class _Listing(_RequestResponse[One, Many, Response], Generic[One, Many, Flat, Response, Item]):
-    def __init__(
-        self,
-        call: Callable[Concatenate[Any, One], Response],
-        many: Callable[Concatenate[Any, Many], Batches[Response]],
-        flat: Callable[Concatenate[Any, Flat], Objects[Item]],
-    ) -> None:
-        super().__init__(call, many)
-        self._flat = flat
-
-    def __get__(self, view: AsyncView, owner: object = None) -> AsyncListOperation[One, Many, Flat, Response, Item]:
-        return AsyncListOperation(self._bound(view), self._call, self._many, self._flat)
+    def __get__(self, view: Any, owner: object = None) -> Made_co:
+        # The view's caller, and so what the operation returns, is the asynchronous one.
+        return self._made(BoundOperation(view, self._index), *self._calls)
 
 
 @overload
-def operation(call: Callable[Concatenate[Any, One], Response], /) -> _OneWay[One, Response]: ...
+def operation(call: Callable[Concatenate[Any, One], Response], /) -> _Operation[AsyncCall[One, Response]]: ...
 
 
 @overload
 def operation(
     call: Callable[Concatenate[Any, One], Response], many: Callable[Concatenate[Any, Many], Batches[Response]], /
-) -> _RequestResponse[One, Many, Response]: ...
+) -> _Operation[AsyncOperation[One, Many, Response]]: ...
 
 
 @overload
@@ -234,17 +206,10 @@ def operation(
     many: Callable[Concatenate[Any, Many], Batches[Response]],
     flat: Callable[Concatenate[Any, Flat], Objects[Item]],
     /,
-) -> _Listing[One, Many, Flat, Response, Item]: ...
+) -> _Operation[AsyncListOperation[One, Many, Flat, Response, Item]]: ...
 
 
-def operation(call: Any, many: Any = None, flat: Any = None, /) -> Any:
-    """An operation of a view, with the signatures of the blocking one.
-
-    Args:
-        call: its `__call__`.
-        many: its `batches`, where it has a response.
-        flat: its `objects`, where that response is a list of objects.
-    """
-    if many is None:
-        return _OneWay(call)
-    return _RequestResponse(call, many) if flat is None else _Listing(call, many, flat)
+def operation(*calls: Any) -> Any:
+    """An operation of a view, with the signatures of the blocking one: its `__call__`, its `batches` where it has a
+    response, and its `objects` where that response is a list of objects."""
+    return _Operation((AsyncCall, AsyncOperation, AsyncListOperation)[len(calls) - 1], calls)
