@@ -288,7 +288,9 @@ class Like(_Condition):
     identifier: Identifier
     pattern: Pattern
     negated: bool = False
-    __post_init__ = _Node._want
+
+    def __post_init__(self) -> None:
+        self._want()
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,9 @@ class In(_Condition):
     identifier: Identifier
     values: tuple[str, ...]
     negated: bool = False
-    __post_init__ = _Node._want
+
+    def __post_init__(self) -> None:
+        self._want()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +311,9 @@ class IsNull(_Condition):
 
     identifier: Identifier
     negated: bool = False
-    __post_init__ = _Node._want
+
+    def __post_init__(self) -> None:
+        self._want()
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +368,8 @@ def condition(node: Node) -> Node:
 
 def children(node: _Node) -> Iterator[Node]:
     """Yield the nodes inside of a node, from left to right."""
-    for name in node.__match_args__:
+    names: tuple[str, ...] = node.__match_args__
+    for name in names:
         value = getattr(node, name)
         if isinstance(value, _Node):
             yield value  # type: ignore[misc]
