@@ -127,7 +127,9 @@ SOAPJMS = 'xmlns:j="http://www.w3.org/2010/soapjms/"'
 def _with_settings(text: str, **places: str) -> str:
     """A WSDL with elements of W3C's SOAP over JMS in its binding, service or port."""
     for place, elements in places.items():
-        start = {"binding": "<s:binding", "service": "<w:port ", "port": "<s:address"}[place]
+        start = {"binding": "<s:binding", "service": "<w:port ", "port": "<s:address", "operation": "<s:operation"}[
+            place
+        ]
         made = "".join(f"<j:{name} {SOAPJMS}>{value}</j:{name}>" for name, _, value in map(_split, elements.split()))
         assert start in text
         text = text.replace(start, f"{made}{start}", 1)
@@ -169,6 +171,12 @@ def _split(setting: str) -> tuple[str, str, str]:
             ],
         ),
         ({"binding": "lookupVariant=x"}, {}, ["soapjms:lookupVariant"]),
+        ({"port": "priority=3 priority=4 priority=3"}, {"priority": 3}, ["soapjms:priority"]),
+        (
+            {"operation": "priority=3 jndiURL=x", "port": "priority=2"},
+            {"priority": 2},
+            ["soapjms:jndiURL", "soapjms:priority"],
+        ),
     ],
 )
 def test_soap_jms_elements_are_options_of_calls_or_findings(

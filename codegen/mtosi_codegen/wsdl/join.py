@@ -179,8 +179,9 @@ class _Joiner:
         found: dict[str, object] = {}
         for setting in (*self._binding.settings, *(ports[0].settings if ports else ())):
             option, read = _DELIVERY.get(setting.name, ("", None))
-            if read is None:
-                self.report("soap-jms", setting.place, f"soapjms:{setting.name}", f"left out: {_instead(setting.name)}")
+            if read is None or setting.fault:
+                why = setting.fault or _instead(setting.name)
+                self.report("soap-jms", setting.place, f"soapjms:{setting.name}", f"left out: {why}")
                 continue
             try:
                 found[option] = read(setting.value)

@@ -106,11 +106,16 @@ class BoundOperation:
 
 @dataclass(slots=True)
 class Setting:
-    """An element of W3C's SOAP over JMS, such as `soapjms:priority`; `name` is local."""
+    """An element of W3C's SOAP over JMS, such as `soapjms:priority`; `name` is local.
+
+    Attributes:
+        fault: why it does not count; empty if it does.
+    """
 
     name: str
     value: str
     place: Place
+    fault: str = ""
 
 
 @dataclass(slots=True, eq=False, repr=False)

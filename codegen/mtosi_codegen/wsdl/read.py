@@ -167,9 +167,18 @@ class WsdlReader:
         )
 
     def _settings(self, element: etree._Element) -> Iterator[Setting]:
-        """The elements of W3C's SOAP over JMS in an element."""
-        for child in element.iterchildren(f"{{{TRANSPORT_JMS_W3C}}}*"):
-            yield Setting(etree.QName(child).localname, "".join(child.itertext()).strip(), self._place(child))
+        """The elements of W3C's SOAP over JMS in an element, and those that stand too deep in it."""
+        first: dict[str, str] = {}
+        for child in element.iterdescendants(f"{{{TRANSPORT_JMS_W3C}}}*"):
+            parent, name, value = child.getparent(), etree.QName(child).localname, "".join(child.itertext()).strip()
+            fault = ""
+            if parent is not None and parent is not element:
+                if etree.QName(parent).localname == "port":
+                    continue
+                fault = f"it does not belong into {etree.QName(parent).localname}"
+            elif first.setdefault(name, value) != value:
+                fault = "another value stands before it"
+            yield Setting(name, value, self._place(child), fault)
 
     def _bound_operation(self, element: etree._Element) -> BoundOperation:
         soap = self._soap(element, "operation")
