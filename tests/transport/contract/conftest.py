@@ -22,8 +22,8 @@ WHOLE = ("memory", "activemq", "jvm-artemis")
 
 What others may do otherwise has a capability: of the cases without one they would show the same client once more.
 """
-BY_OTHERS = {"test_selectors", "test_states"}
-"""Selectors are the two brokers', and states are the two clients', which these three have."""
+BY_OTHERS = {"test_selectors", "test_states", "TestLargeOnes"}
+"""Selectors are the two brokers', states and what is on the way the two clients', which these three have."""
 OF_JAVA = {
     "test_acknowledging",
     "test_browsing",
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         provider = item.callspec.params["provider"]
         marks = {mark.name for mark in item.iter_markers()} & {"capability", "without"}
-        depends = marks and item.path.stem not in BY_OTHERS
+        depends = marks and not {item.path.stem, item.parent.name if item.parent else ""} & BY_OTHERS
         if not (provider in WHOLE or depends) or (provider.startswith("jvm-") and item.path.stem not in OF_JAVA):
             item.add_marker(pytest.mark.endurance)
 
