@@ -1,24 +1,12 @@
 """The swap of old tables for new ones: all are replaced or none, even if the job is killed.
 
-A job makes its tables and its report in a staging folder inside OUT, and moves them into place at the end:
-
     OUT/_lock              locked by the job that works on OUT; a second job is refused
     OUT/_staging-XXXX/     what the job makes; removed at its end, or by the next job
     OUT/_swap.json         the journal of a swap that has begun
 
-1. All new files are synced. If the job is killed before the next step is done, nothing has changed.
-2. The journal is written into the staging folder, synced, and renamed into OUT. From here on the new tables count.
-3. Each table changes places with the old one, in one step if the system can do that (`renameat2` of Linux). Then the
-   files of the report are replaced.
-4. The folders are synced, the journal is removed, and then the old tables are deleted.
-
-If there is a journal, every job finishes the swap before it looks at its OUT, and every reader of a snapshot finishes
-it before it lists the tables. Each step can be repeated: a table is in place if it has the inode that the journal
-names.
-
-Tables of Delta and Iceberg are replaced by Spark, with one commit for each. The journal then only says that the commits
-have begun, and readers refuse the folder until an ingest has committed all tables. It also names the tables that are
-new: the next ingest removes the folder of one whose first commit was not done.
+docs/design/spark.md explains the steps; each can be repeated. A table is in place if it has the inode that the journal
+names. Tables of Delta and Iceberg are committed by Spark: their journal only says that the commits have begun, and which
+tables are new, whose folders the next ingest removes if their first commit was not done.
 """
 
 from __future__ import annotations

@@ -240,7 +240,6 @@ def test_columns_are_found_by_mapping_by_function_and_by_name(spark: Any) -> Non
         ("x = 1", {"x": "nothing"}, "x: there is no column nothing"),
         ("x = 1", {"x": "s1.deep"}, "x: there is no column s1.deep"),
         ("x = 1", {"x": "day"}, "x: the column day is date, which no property is"),
-        ("i1 / " + "(i1 / " * 20 + "i1" + ")" * 20 + " = 1", None, "too much for a query"),
     ],
 )
 def test_what_cannot_be_asked_is_told(spark: Any, text: str, columns: Any, message: str) -> None:
