@@ -5,8 +5,8 @@
     OUT/_swap.json         the journal of a swap that has begun
 
 docs/design/spark.md explains the steps; each can be repeated. A table is in place if it has the inode that the journal
-names. Tables of Delta and Iceberg are committed by Spark: their journal only says that the commits have begun, and which
-tables are new, whose folders the next ingest removes if their first commit was not done.
+names. Tables of Delta and Iceberg are committed by Spark: their journal only says that the commits have begun, and
+which tables are new: the next ingest removes their folders if their first commit was not done.
 """
 
 from __future__ import annotations
