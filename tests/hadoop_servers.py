@@ -61,6 +61,7 @@ def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
         "s3proxy.endpoint": f"http://127.0.0.1:{port}",
         "s3proxy.identity": KEY,
         "s3proxy.credential": SECRET,
+        "s3proxy.ignore-unknown-headers": "true",  # of checksums
         "jclouds.provider": "transient-nio2",
         "jclouds.identity": "",
         "jclouds.credential": "",
