@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+from xml.sax.saxutils import escape
 
 from lxml import etree
 
@@ -131,14 +132,22 @@ class _Found:
             root = parse_xml(f"<_{_DECLARED}>{text}</_>")
         except XmlError as error:
             raise MqFormatError(f"a folder is not well-formed: {error}", start) from None
+        if "".join([root.text or "", *(one.tail or "" for one in root)]).strip():
+            raise MqFormatError("text stands outside of the folders", start)
         for folder in root.iterchildren(tag=etree.Element):
             name = etree.QName(folder).localname
+            self._keep(name, folder.text)
             known = {"mcd": self._of_mcd, "jms": self._of_jms, "usr": self._of_usr}.get(name)
             for element in folder.iterchildren(tag=etree.Element):
                 if known is None or len(element) or not known(str(element.tag), element, start):
-                    element.tail = None
-                    kept = etree.tostring(element, encoding="unicode").replace(_DECLARED, "")
+                    kept = etree.tostring(element, encoding="unicode", with_tail=False).replace(_DECLARED, "")
                     self.kept[name] = self.kept.get(name, "") + kept
+                self._keep(name, element.tail)
+
+    def _keep(self, name: str, text: str | None) -> None:
+        """Keeps a text that stands in a folder and in none of its elements."""
+        if text and text.strip():
+            self.kept[name] = self.kept.get(name, "") + escape(text)
 
     def _of_mcd(self, name: str, element: etree._Element, start: int) -> bool:
         return self._once(self.mcd, name in ("Msd", "Set", "Type", "Fmt"), name, element)

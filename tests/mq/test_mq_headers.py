@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from mtosi_jms.errors import MqFormatError
-from mtosi_jms.mq import DEAD_LETTER, read_mq
+from mtosi_jms.mq import DEAD_LETTER, KEPT, read_mq, write_mq
 
 BODY = "<a>Z\u00fcrich</a>"
 JMS = "<jms><Dst>queue:///EMS</Dst><Cid>c-1</Cid></jms><usr><place>Z\u00fcrich</place></usr>"
@@ -107,3 +107,16 @@ def test_blank_ids_are_none(blank):
     assert (found.correlation_id, found.reply_to, found.destination) == (None, None, None)
     found = read_mq(mqmd(">", b"MQHRF2", correlation=b"\1" * 24, reply=b"REPLIES") + rest)
     assert (found.correlation_id, found.reply_to.name) == (f"ID:{'01' * 24}", "REPLIES")
+
+
+@pytest.mark.obligation("ENC5")
+def test_texts_in_folders_are_kept_or_named():
+    def found(folders):
+        return read_mq(mqmd(">", b"MQHRF2") + header(">", "MQHRF2", "MQSTR", folders=folders) + BODY.encode())
+
+    for folders in ("loose", "<usr><a>1</a></usr>loose", "loose<usr/>"):
+        with pytest.raises(MqFormatError, match="outside of the folders"):
+            found(folders)
+    read = found("<own>a &lt; b</own><usr> <a>1</a>more</usr>")
+    assert read.properties == {"a": "1", f"{KEPT}own": "a &lt; b", f"{KEPT}usr": "more"}
+    assert read_mq(write_mq(read)).properties == read.properties
