@@ -15,8 +15,8 @@ from mtosi_jms.tables.options import SourceOptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MANY: Final = 20_000
-"""Spark plans a landing with more files than this."""
+_MANY: Final = 100_000
+"""Spark plans a landing with more files than this. Of fewer the driver is sooner done, and holds at most 170 MB."""
 
 
 def for_engine(options: SourceOptions) -> bool:
