@@ -26,7 +26,7 @@ from mtosi_jms.exchange.messages import in_package, moment, whole_number
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
-from mtosi_jms.service.registry import chosen
+from mtosi_jms.service.registry import chosen, is_own, names_another
 from mtosi_jms.soap import (
     FIELD_NAMES,
     Envelope,
@@ -151,10 +151,14 @@ class Dispatcher:
 
     def _served(self, envelope: Envelope, message: JmsMessage | None, action: str) -> Sequence[_Served]:
         """Return what serves a request: one operation, or none or several if it cannot be served."""
-        found = self._operations.get(tag_of(envelope.body), ())
-        if len(found) < 2:
+        tag = tag_of(envelope.body)
+        found = self._operations.get(tag, ())
+        if not found or (len(found) == 1 and is_own(tag, found[0][1])):
             return found
-        return chosen(found, itemgetter(1), envelope.header, action or (action_of(message) if message else ""))
+        action = action or (action_of(message) if message else "")
+        if len(found) == 1 and names_another(found[0][1], envelope.header, action):
+            return ()
+        return chosen(found, itemgetter(1), envelope.header, action)
 
     def _not_understood(self, envelope: Envelope, found: Sequence[_Served]) -> list[str]:
         declared = [supplier.__service__.header_tags(operation) for supplier, operation in found]

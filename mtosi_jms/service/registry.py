@@ -8,11 +8,12 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Literal, TypeVar
 
+from mtosi_jms.namespaces import TMF854, split_clark
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.soap import Header, header_text
 from mtosi_jms.xmlbind import find_element, import_package, registered_packages
 
-__all__ = ["Role", "Usage", "chosen", "find_operations", "services_of"]
+__all__ = ["Role", "Usage", "chosen", "find_operations", "is_own", "names_another", "services_of"]
 
 T = TypeVar("T")
 Role = Literal["request", "response", "fault"]
@@ -81,6 +82,21 @@ def chosen(
         named = [one for one in found if text and text in names(of(one))]
         left = [one for one in left if one in named] if named else left
     return left
+
+
+def is_own(tag: str, operation: OperationInfo) -> bool:
+    """Whether a request element is of this operation alone. MTOSI 1.x shares the elements that are not named for their
+    operation (`getMeIterator`), also among services."""
+    namespace, local = split_clark(tag)
+    return namespace != TMF854 or local == operation.name
+
+
+def names_another(operation: OperationInfo, header: Header | None, action: str = "") -> bool:
+    """Whether a request names operations, but neither this one nor the one whose iterator it is."""
+    texts = [header_text(header or Header(), name) or "" for name in ("activityName", "msgName")]
+    given = {text for text in (*texts, action.strip().strip('"')) if text}
+    own = {operation.name, operation.request_message, operation.soap_action, operation.name.removesuffix("Iterator")}
+    return bool(given) and given.isdisjoint(own)
 
 
 def find_operations(tag: str, header: Header | None = None, action: str = "") -> tuple[Usage, ...]:

@@ -20,13 +20,13 @@ from lxml import etree
 
 from mtosi_jms.compression import DAMAGED
 from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, MtosiError, SpoolError, XmlError
-from mtosi_jms.header import BY_TAG, DIALECTS, MTOSI_2X, SLIPS
+from mtosi_jms.header import BY_TAG, MTOSI_2X, SLIPS
 from mtosi_jms.inventory import is_release1
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
 from mtosi_jms.patterns import read_place
-from mtosi_jms.soap import mend, warn_of_body, warn_of_second
+from mtosi_jms.soap import header_class, mend, warn_of_body, warn_of_second
 from mtosi_jms.tables.files import CHUNK, Reject, opened, read_whole, unreadable
-from mtosi_jms.xmlbind import HARDENED, Issues, XmlWarning, parse_xml, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind import HARDENED, Issues, XmlWarning, decode_root, parse_xml, refuse_doctype, syntax_error
 
 __all__ = [
     "FAULT",
@@ -46,7 +46,6 @@ BULK_RESPONSE: Final = "bulk response"
 """A response that has no data but names the file with the data (C18)."""
 
 _ENVELOPES: Final = {clark(ns, "Envelope"): ns for ns in (SOAP11, SOAP12)}
-_SPACES: Final = frozenset({"", *(split_clark(dialect.tag)[0] for dialect in DIALECTS)})
 _FAULTS: Final = (clark(SOAP11, "Fault"), clark(SOAP12, "Fault"))
 _HEAD: Final = 8 * 1024
 _TAIL: Final = 1024
@@ -165,6 +164,7 @@ def _release(
     issues = Issues()
     if dialect is not MTOSI_2X:
         mend(header, dialect, issues)
+        decode_root(header, header_class(dialect), issues)
     for second in more:
         warn_of_second(second, issues)
     if first is not None:
@@ -186,15 +186,18 @@ def _texts(header: etree._Element | None) -> dict[str, str]:
     fields: dict[str, str] = {}
     if header is None:
         return fields
-    placeholders = BY_TAG[str(header.tag)].placeholders
+    own, placeholders = split_clark(str(header.tag))[0], BY_TAG[str(header.tag)].placeholders
+    others: dict[str, str] = {}
     for child in header:
         text = str(child.text or "")
         plain = text.strip()
         if not plain or plain in placeholders:
             continue
         namespace, local = split_clark(str(child.tag))
-        if namespace in _SPACES and local not in fields and local != "security":
-            fields[local] = text if local == "correlationId" else plain
+        if local != "security":
+            found = fields if namespace == own else others
+            found.setdefault(local, text if local == "correlationId" else plain)
+    fields = {**others, **fields}
     for local, slips in SLIPS.items():
         if local in fields:
             fields[local] = slips.get(fields[local], fields[local])

@@ -186,6 +186,29 @@ def test_operations_with_one_element_are_told_apart_by_each_of_three_names(echoe
     assert (told, refused) == (145, 16)
 
 
+@pytest.mark.obligation("REQ1")
+@pytest.mark.parametrize(
+    ("fields", "action", "served"),
+    [
+        ({}, "", True),
+        ({"activity_name": "getAllManagedElements"}, "", True),
+        ({"activity_name": "x", "msg_name": "getAllManagedElementsIterator"}, "", True),
+        ({"activity_name": "x"}, "getAllManagedElementsIterator", True),
+        ({"activity_name": "getAllMEsWrtOSIterator"}, "", False),
+        ({"msg_name": "getAllMEsWrtOSIterator"}, "", False),
+        ({}, "getAllMEsWrtOSIterator", False),
+    ],
+)
+def test_an_element_shared_with_a_service_that_is_elsewhere(
+    echoes: Any, fields: dict[str, str], action: str, served: bool
+) -> None:
+    """getMeIterator is also a request of OperationsSystemMgr."""
+    [echo] = [one for one in echoes[0] if one.info.name == "ManagedElementMgr"]
+    body = echo.request(echo.info.by_name["getAllManagedElementsIterator"])
+    (answer,) = Dispatcher([echo.supplier]).dispatch(asks(body, **fields), action=action)
+    assert (answer.fault is None, echo.got.empty()) == (served, not served)
+
+
 def by_iterator(stubs: Any, batches: list[tuple[range, dict[str, Any]]]) -> Any:
     """A manager that hands out its elements by iterator: what each reply holds, and the fields of its header."""
     left = iter(batches)

@@ -241,6 +241,14 @@ _BODY_1X = f"<getManagedElementResponse>{_ME_ONLY}</getManagedElementResponse>"
         (_HEADER.format("1.1"), _BODY_2X, "1.1", "header of MTOSI 1.x is over a body of another"),
         (_OF_2X, _BODY_1X, "2.x", "header of MTOSI 2.x is over a body of another"),
         (_HEADER.replace("header", "MTOSI_Header").format("1.1"), _BODY_1X, "1.1", None),
+        (_HEADER.format("1.1").replace("RPC", "rpc"), _BODY_1X, "1.1", "'rpc' is not one of the values listed"),
+        (_HEADER.format("1.1").replace("</h", "<timestamp>soon</timestamp></h"), _BODY_1X, "1.1", "not a dateTime"),
+        (
+            '<h:header xmlns:h="tmf854.v1" xmlns="v" tmf854Version="1.1"><msgType>RESPONSE</msgType></h:header>',
+            _BODY_1X,
+            "1.1",
+            "msgType is in v, not in tmf854.v1",
+        ),
         (
             '<MTOSI_Header xmlns="" tmf854Version="1.1"><msgType>RESPONSE</msgType></MTOSI_Header>',
             _BODY_1X,
@@ -257,7 +265,7 @@ def test_headers_of_either_form_are_read_and_departures_are_warned_of(
     assert [(row["name_text"], row["release"]) for row in rows] == [("ME=k", release)]
     told = caplog.text
     [message] = _rows(tmp_path, "MESSAGE")
-    assert message["release"] == release
+    assert (message["release"], message["header_msg_type"]) == (release, "RESPONSE")
     texts = [one["message"] for one in message["warnings"]]
     assert all(one["line"] for one in message["warnings"])
     if warning is None:
