@@ -326,6 +326,9 @@ RIGHT = {
  <x:complexType name="Own"><x:complexContent><x:restriction base="t:Base"><x:sequence/>
  <x:attributeGroup ref="t:G"/></x:restriction></x:complexContent></x:complexType>
  <x:element name="e" type="t:None"/><x:element name="f" type="t:Own"/>""",
+    "lists of some values": """<x:element name="e"><x:simpleType><x:restriction><x:simpleType>
+ <x:list itemType="x:NMTOKEN"/></x:simpleType><x:length value="2"/><x:enumeration value="a b"/>
+ <x:enumeration value="c d"/></x:restriction></x:simpleType></x:element>""",
     "mixed content restricted": """<x:complexType name="Base" mixed="true"><x:sequence>
  <x:element name="a" minOccurs="0" type="x:int"/></x:sequence></x:complexType>
  <x:element name="e"><x:complexType><x:complexContent><x:restriction base="t:Base"><x:sequence>

@@ -101,7 +101,7 @@ class SimpleTypes:
                 facets[RANGES[facet]] = int(text) if facet.endswith("Digits") else _number(text, name)
             elif facet == "whiteSpace" and name == "string" and text in ("collapse", "replace"):
                 inner = "token" if text == "collapse" else "normalizedString"
-        if values and kind != "list" and name not in _QUALIFIED:
+        if values and name not in _QUALIFIED:
             facets["values"] = frozenset(values)
         return kind, inner, tuple(sorted(facets.items()))
 
