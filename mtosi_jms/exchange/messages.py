@@ -121,7 +121,10 @@ def read_reply(
             jms_correlation_id=message.correlation_id,
             message_type=ReplyType.ERROR,
         )
-    failed = envelope.fault is not None or (header is not None and header_text(header, "msgType") == "ERROR")
+    kind = header_text(header, "msgType") if header is not None else None
+    failed = envelope.fault is not None or kind == "ERROR"
+    if kind in ("REQUEST", "NOTIFICATION"):
+        warn(envelope, "R13a", f"msgType is {kind}: read as an answer")
     place, wire = _place_of(message, envelope), envelope.origin.wire if envelope.origin is not None else b""
     return Reply(
         payload=envelope,

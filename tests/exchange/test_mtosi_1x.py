@@ -18,6 +18,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import IncompleteBatchError, MtosiFault, ProtocolError
 from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.exchange.messages import read_reply
 from mtosi_jms.header import MTOSI_1X
 from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import Envelope, dialect_of, header_class, parse
@@ -358,6 +359,15 @@ def test_the_header_of_a_request_is_valid_by_the_release(stubs: Any, shared: Pat
     assert schema.validate(header), schema.error_log
     assert header.findtext(f"{SPACE}requestedBatchSize") == "2"
     assert found == ["1a", "1b", "2a", "2b"]
+
+
+@pytest.mark.obligation("BAT16")
+@pytest.mark.parametrize(("kind", "told"), [("REQUEST", 1), ("NOTIFICATION", 1), ("RESPONSE", 0)])
+def test_an_answer_that_says_it_is_none_is_read_with_a_warning(stubs: Any, kind: str, told: int) -> None:
+    answer = read_reply(mtosi.JmsMessage(body=reply(1, "true", "7", msgType=kind)), package="old11")
+    assert answer.correlation_id == "7"
+    texts = [one.message for one in answer.payload.warnings if one.rule == "R13a"]
+    assert texts == [f"msgType is {kind}: read as an answer"] * told
 
 
 @pytest.mark.obligation("DIA8")
