@@ -7,7 +7,7 @@ by messages (C40).
 
 from __future__ import annotations
 
-from mtosi_jms.notifications._events import Event, Received, event_name, events_in
+from mtosi_jms.notifications._events import Event, Received, event_name, events_in, log_warnings, read_notification
 from mtosi_jms.notifications._heartbeats import Heartbeats, ThreadTimer, Timer
 from mtosi_jms.notifications._losses import Loss, LossCause
 from mtosi_jms.notifications._operations import LocalBroker, ProducerService, expression_of, selector_of
@@ -48,6 +48,8 @@ __all__ = [
     "event_name",
     "events_in",
     "expression_of",
+    "log_warnings",
     "notification_header",
+    "read_notification",
     "selector_of",
 ]

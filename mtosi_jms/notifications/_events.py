@@ -7,20 +7,24 @@ class of its type (`AlarmT`): a message (`EventT`) has a field for each kind of 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from mtosi_jms import xmlbind
 from mtosi_jms.binding import BindingProfile
+from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.events import event_values, events_of, logical_name, moment_of
+from mtosi_jms.binding.mapping import from_jms, judge_body
 from mtosi_jms.binding.release1 import EVENT_INFO, FIELDS, value_of
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.errors import ConfigError, EnvelopeError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.namespaces import NOTMSG, TMF854, clark, split_clark
-from mtosi_jms.soap import Envelope
+from mtosi_jms.soap import Envelope, require_understood
 from mtosi_jms.stubs.fmw.notmsg import Notify
+from mtosi_jms.telemetry import of_message
 from mtosi_jms.xmlbind import ClassTable, Extras, Field, Kept, RawXml, XmlObject, XmlWarning, decode, find_element
 
 Event: TypeAlias = XmlObject | RawXml
@@ -204,7 +208,44 @@ def sole_event(event: Event) -> Event:
     return found[0] if found is not None and len(found) == 1 else event
 
 
-def unreadable_times(event: Event) -> Iterator[XmlWarning]:
+def read_notification(
+    message: JmsMessage,
+    *,
+    strict: bool = False,
+    package: str | None = None,
+    header: str = "",
+    understands: Collection[str] = (),
+    check: BodyCheck | None = None,
+) -> tuple[Envelope, list[Event]]:
+    """Return the envelope of a notification, with warnings of what departs from the rules, and its events.
+
+    Args:
+        strict, package, header: as for `from_jms`.
+        understands: names of the header blocks that the application understands.
+        check: checks the body (001-S12).
+
+    Raises:
+        XmlError: it cannot be read, has a header block that must be understood and is not, or has an empty body.
+    """
+    envelope = from_jms(message, strict=strict, package=package, header=header)
+    require_understood(envelope, understands)
+    judge_body(check, message, envelope)
+    if envelope.body is None:
+        raise EnvelopeError("the SOAP body is empty")
+    events = events_in(envelope.body)
+    for event in events:
+        envelope.warnings.extend(_unreadable_times(event))
+    return envelope, events
+
+
+def log_warnings(log: logging.Logger, message: JmsMessage, envelope: Envelope) -> None:
+    if envelope.warnings:
+        text = "a notification with %d warnings, message %s, the first: %s"
+        count, first = len(envelope.warnings), envelope.warnings[0]
+        log.warning(text, count, message.message_id, first, extra=of_message(message))
+
+
+def _unreadable_times(event: Event) -> Iterator[XmlWarning]:
     """Yield a warning for each time of an event of MTOSI 1.x that cannot be read: its schema takes any text."""
     if not isinstance(event, XmlObject) or not is_release1(event):
         return

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.body_check import Validate, body_check
-from mtosi_jms.binding.mapping import from_jms, judge_body, sender_of
+from mtosi_jms.binding.mapping import sender_of
 from mtosi_jms.binding.selector import lint
-from mtosi_jms.errors import ConfigError, EnvelopeError, IllegalStateError, SpoolError, TransportError, XmlError
+from mtosi_jms.errors import ConfigError, IllegalStateError, SpoolError, TransportError, XmlError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import warn
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.selector import Condition, Selector
 from mtosi_jms.masking import shown_half_made
-from mtosi_jms.notifications._events import Received, events_in, name_of, unreadable_times
+from mtosi_jms.notifications._events import Received, log_warnings, name_of, read_notification
 from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
 from mtosi_jms.service import check_seconds
-from mtosi_jms.soap import correlation_id, names_of, require_understood
+from mtosi_jms.soap import correlation_id, names_of
 from mtosi_jms.spool import InboxDelivery, InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt, watch_inbox
 from mtosi_jms.telemetry import Count, of_message
 from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
@@ -235,12 +235,14 @@ class Subscriber(Iterator[Received]):
         self._watch.received()
         since_ns = time.time_ns()
         try:
-            message, strict = delivery.message, self._strict
-            envelope = from_jms(message, strict=strict, package=self._package, header=self._vendors)
-            require_understood(envelope, self._understands)
-            judge_body(self._check, delivery.message, envelope)
-            if envelope.body is None:
-                raise EnvelopeError("the SOAP body is empty")
+            envelope, events = read_notification(
+                delivery.message,
+                strict=self._strict,
+                package=self._package,
+                header=self._vendors,
+                understands=self._understands,
+                check=self._check,
+            )
         except XmlError as error:
             self._report(delivery.message, since_ns, error)
             self._log_acknowledged(landed, None)
@@ -253,13 +255,7 @@ class Subscriber(Iterator[Received]):
             self._watch.keeps_durable = delivery.message.delivery_mode is DeliveryMode.PERSISTENT
             if not self._watch.keeps_durable:
                 warn(envelope, "O6b", _VOLATILE)
-        events = events_in(envelope.body)
-        for event in events:
-            envelope.warnings.extend(unreadable_times(event))
-        if envelope.warnings:
-            text = "a notification with %d warnings, message %s, the first: %s"
-            count, first = len(envelope.warnings), envelope.warnings[0]
-            log.warning(text, count, delivery.message.message_id, first, extra=of_message(delivery.message))
+        log_warnings(log, delivery.message, envelope)
         received = [Received(event, envelope, delivery.message) for event in events]
         for one in received:
             self._note(one)

@@ -8,13 +8,10 @@ from collections.abc import Callable, Collection
 from typing import Any, Protocol, TypeAlias
 
 from mtosi_jms.binding.body_check import Validate, body_check
-from mtosi_jms.binding.mapping import from_jms, judge_body
-from mtosi_jms.errors import EnvelopeError
 from mtosi_jms.exchange import Supplier
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.notifications import events_in
-from mtosi_jms.soap import Envelope, names_of, require_understood
-from mtosi_jms.telemetry import of_message
+from mtosi_jms.notifications import log_warnings, read_notification
+from mtosi_jms.soap import Envelope, names_of
 from mtosi_jms.transport import Session
 from mtosi_jms.xmlbind import XmlObject
 
@@ -76,16 +73,9 @@ def events(
     check, understood = body_check(validate), names_of(understands)
 
     def handle(message: JmsMessage, context: HandlingContext) -> None:
-        envelope = from_jms(message, strict=strict)
-        require_understood(envelope, understood)
-        judge_body(check, message, envelope)
-        if envelope.body is None:
-            raise EnvelopeError("the SOAP body is empty")
-        if envelope.warnings:
-            text = "a notification with %d warnings, message %s, the first: %s"
-            count, first = len(envelope.warnings), envelope.warnings[0]
-            log.warning(text, count, message.message_id, first, extra=of_message(message))
-        for event in events_in(envelope.body):
+        envelope, found = read_notification(message, strict=strict, understands=understood, check=check)
+        log_warnings(log, message, envelope)
+        for event in found:
             if context.cancelled.is_set():
                 return
             on_event(event, envelope)
