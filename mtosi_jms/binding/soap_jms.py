@@ -106,8 +106,10 @@ def breach(message: JmsMessage, envelope: Envelope | None) -> SoapJmsFault | Non
 
 
 def action_of(message: JmsMessage) -> str:
-    """Return the SOAP action of a request, a property or a parameter of the content type; empty if it has none."""
-    return _text(message, _ACTION).strip('"') or _parameters(_text(message, _TYPE)).get("action", "")
+    """Return the SOAP action of a request, a property or a parameter of the content type; empty if there is none, or
+    they differ."""
+    named = {_text(message, _ACTION).strip('"'), _parameters(_text(message, _TYPE)).get("action", "")} - {""}
+    return named.pop() if len(named) == 1 else ""
 
 
 def says_fault(message: JmsMessage) -> bool | None:

@@ -508,9 +508,11 @@ def _request(body: Body, request: HttpRequest, options: HttpOptions) -> tuple[Re
 
 
 def _action(request: HttpRequest) -> str:
-    """The SOAP action: an HTTP header in SOAP 1.1, a parameter of the content type in SOAP 1.2."""
-    named = request.headers.get("soapaction", "").strip('"')
-    return named or content_type_of(request.headers.get("content-type", "")).action
+    """The SOAP action: an HTTP header in SOAP 1.1, a parameter of the content type in SOAP 1.2; none if they differ."""
+    said = [one.strip().strip('"') for one in request.headers.getlist("soapaction")]
+    said.append(content_type_of(request.headers.get("content-type", "")).action)
+    named = set(filter(None, said))
+    return named.pop() if len(named) == 1 else ""
 
 
 async def _unless_gone(request: HttpRequest, work: Awaitable[T]) -> T:

@@ -124,6 +124,15 @@ def test_header_and_soap_action_choose_among_operations_with_one_element(
 
 
 @pytest.mark.obligation("REQ1")
+@pytest.mark.parametrize(("inside", "called"), [("urn:live", "live"), ("urn:stored", None), ("", "live")])
+def test_two_soap_actions_that_differ_choose_nothing(inside: str, called: str | None) -> None:
+    properties = {"SOAPJMS_soapAction": "urn:live", "SOAPJMS_contentType": f'text/xml; action="{inside}"'}
+    message = JmsMessage(body=b"", properties=properties)
+    (reply,) = Dispatcher([Twins()]).dispatch(envelope(None, None), message=message)
+    assert (None if reply.fault else reply.body.me.location) == called
+
+
+@pytest.mark.obligation("REQ1")
 def test_over_jms_each_call_reaches_its_operation() -> None:
     with exchange([Twins(), Third()]) as pair:
         for one in Twins.__service__.operations:

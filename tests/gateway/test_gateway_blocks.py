@@ -136,5 +136,9 @@ def test_the_soap_action_chooses_among_operations_with_one_element(client: Any) 
             content_type = {"Content-Type": f'application/soap+xml; action="urn:{action}"'}
             answer = client(server.url).post(ONE.replace(SOAP11, SOAP12), **content_type)
             assert f">{action}<" in answer.text
+        both = {"SOAPAction": '"urn:live"', "Content-Type": 'text/xml; action="urn:stored"'}
+        assert "request of live and stored" in client(server.url).post(ONE, **both).text
+        both = {"SOAPAction": '"urn:live"', "Content-Type": 'text/xml; action="urn:live"'}
+        assert ">live<" in client(server.url).post(ONE, **both).text
         status, envelope = client(server.url).ask(ONE)
         assert (status, envelope.fault.reason[:49]) == (500, "getManagedElementRequest is the request of live a")
