@@ -32,7 +32,7 @@ from mtosi_jms.xmlbind import parse_xml
 
 from .wrong_replies import HDR, Case, Maker, Said, heard, is_whole, message, number_of
 
-CASES = 2_500
+CASES = 10_000
 """Of about five replies each."""
 FEW = 50
 
