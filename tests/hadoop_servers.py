@@ -1,4 +1,4 @@
-"""Servers of file systems on loopback: S3 by S3Proxy, and an HDFS mini cluster. Jars from Maven."""
+"""A server of S3 on loopback, S3Proxy. Its jar comes from Maven."""
 
 from __future__ import annotations
 
@@ -43,14 +43,6 @@ class Server:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def hadoop_version() -> str:
-    """That of PySpark's jars."""
-    import pyspark
-
-    [jar] = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
-    return jar.stem.rpartition("-")[2]
-
-
 @contextmanager
 def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
     """S3Proxy with a copy of a landing in memory; it checks signatures."""
@@ -85,47 +77,6 @@ def s3_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
         }
         secret = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
         yield Server("s3a://bucket/landing", put, {**endpoint, **secret})
-
-
-@contextmanager
-def hdfs_server(java: JavaTools, folder: Path, landing: Path) -> Iterator[Server]:
-    """A name node and a data node, with a copy of a landing."""
-    version = hadoop_version()
-    names = ("hadoop-client-minicluster", "hadoop-client-runtime", "hadoop-client-api")
-    jars = java.jars(*(f"org.apache.hadoop:{name}:{version}" for name in names), alone=True)
-    # What the mini cluster asks for besides.
-    jars = jars + java.jars(
-        "junit:junit:4.13.2",
-        "org.mockito:mockito-core:4.11.0",
-        "org.slf4j:slf4j-nop:1.7.36",
-        "commons-logging:commons-logging:1.2",
-    )
-    path = os.pathsep.join(map(str, jars))
-    port, http = free_ports(2)
-    command = [*JAVA, f"-Dtest.build.data={folder}", "-cp", path, "org.apache.hadoop.test.MiniDFSClusterManager"]
-    started = folder / "started.json"  # written when the data node is there
-    command += [
-        "-format",
-        "-nnport",
-        str(port),
-        "-httpport",
-        str(http),
-        "-datanodes",
-        "1",
-        "-writeDetails",
-        str(started),
-    ]
-    with _running(command, folder, started.exists):
-        url = f"hdfs://localhost:{port}/landing"
-        (folder / "core-site.xml").write_text("<configuration/>", encoding="utf-8")  # the shell insists on one
-        shell = [*JAVA, "-cp", f"{folder}{os.pathsep}{path}", "org.apache.hadoop.fs.FsShell"]
-
-        def put(file: Path, name: str) -> None:
-            place = f"{url}/{name}" if name else url
-            subprocess.run([*shell, "-put", str(file), place], check=True, timeout=PATIENCE, capture_output=True)
-
-        put(landing, "")
-        yield Server(f"webhdfs://localhost:{http}/landing", put)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The commands on landings of a real S3 server and of a real HDFS: what they write, and what they say of bad input."""
+"""The commands on landings of a real S3 server: what they write, and what they say of bad input."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytest.importorskip("pyspark")
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._session import check_java
 
-from ..hadoop_servers import SECRET, Server, hdfs_server, s3_server  # noqa: TID252
+from ..hadoop_servers import SECRET, Server, s3_server  # noqa: TID252
 from ..java_tools import JavaTools  # noqa: TID252
 from .conftest import Envelopes, writer
 from .troubles import content, troubled_landing
 
 pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
-SERVERS = {"s3": s3_server, "hdfs": hdfs_server}
+SERVERS = {"s3": s3_server}
 PATIENCE = 300.0
 
 
