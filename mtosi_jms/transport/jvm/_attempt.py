@@ -18,7 +18,7 @@ _changed: Final = threading.Condition()
 _open: Final[dict[Attempt, None]] = {}
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)  # `provider` may hold a password
 class Attempt:
     """One attempt to open a link to a provider, in a thread that discards a link which came too late."""
 
