@@ -149,8 +149,8 @@ def _place_of(message: JmsMessage, envelope: Envelope) -> Place:
         return plain
     said = header_texts(header, Place.FIELDS) if header is not None else {}
     mapped = _mapped(message)
-    place = read_place(said, mapped)
-    added = [name for name in _PLACED if name in mapped and name not in said]
+    place = read_place(said, *mapped)
+    added = [name for name in _PLACED if name in mapped[0] and name not in said]
     if added and place.number is not None and not place.contradiction:
         header = envelope.header = header if header is not None else Header()
         header.batch_sequence_number, header.batch_sequence_end_of_reply = place.number, place.end
@@ -165,22 +165,29 @@ def _plain_place(properties: Mapping[str, object], header: Header) -> Place | No
     number, end = header.batch_sequence_number, header.batch_sequence_end_of_reply
     said = properties.get("MTOSI_batchSequenceNumber"), properties.get("MTOSI_batchSequenceEndOfReply")
     if type(number) is int and type(end) is bool:
-        same = type(said[0]) is int and said[0] == number and said[1] is end
+        same = type(said[0]) is int and said[0] == number and said[1] is end and _batch_fields(properties) == 2
         return Place(number, end) if same and 0 <= number < _TOO_LARGE else None
     is_simple = header.communication_pattern is CommunicationPatternType.SimpleResponse
     if number is None and end is None and is_simple and properties.get(_PATTERN) == "SimpleResponse":
-        return None if "batchsequence" in "".join(properties).casefold() else Place(None, None)
+        return None if _batch_fields(properties) else Place(None, None)
     return None
 
 
-def _mapped(message: JmsMessage) -> dict[str, object]:
-    """Return the fields of `Place` that a message has as properties; letter case does not count (C06)."""
-    mapped: dict[str, object] = {}
-    for name in message.properties:
+def _batch_fields(properties: Mapping[str, object]) -> int:
+    """The number of properties about batches, in any spelling."""
+    return "".join(properties).casefold().count("batchsequence")
+
+
+def _mapped(message: JmsMessage) -> list[dict[str, object]]:
+    """Return the fields of `Place` that a message has as properties; letter case does not count (C06). Where two
+    spellings of a name disagree, the second one stands in a further dictionary."""
+    first: dict[str, object] = {}
+    others: list[dict[str, object]] = []
+    for name, value in message.properties.items():
         field = _PROPERTIES.get(name) or _PROPERTIES.get(name.casefold())
-        if field is not None:
-            mapped[field] = message.properties[name]
-    return mapped
+        if field is not None and first.setdefault(field, value) != value:
+            others.append({field: value})
+    return [first, *others]
 
 
 def whole_number(value: object) -> int | None:

@@ -505,12 +505,22 @@ def test_contradictions_are_protocol_errors(mtosi_exchange: Any, small_ems: Any)
 
 
 @pytest.mark.obligation("BAT2", "R5b")
-def test_header_and_properties_that_disagree_are_protocol_errors(mtosi_exchange: Any, small_ems: Any) -> None:
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({END: True}, "EndOfReply is false and True"),
+        ({END.lower(): True}, "EndOfReply is false and True"),  # beside the usual one, which agrees
+        ({"MTOSI_batchsequenceNumber": 2}, "Number is 1 and 2"),
+    ],
+)
+def test_header_and_properties_that_disagree_are_protocol_errors(
+    mtosi_exchange: Any, small_ems: Any, said: dict[str, Any], why: str
+) -> None:
     pair = mtosi_exchange()
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
     one, _ = pair.scripted.take().replies([small_ems(2)])
-    pair.scripted.send([dataclasses.replace(one, properties=dict(one.properties) | {END: True})])
-    with pytest.raises(ProtocolError, match="batchSequenceEndOfReply is false and True"):
+    pair.scripted.send([dataclasses.replace(one, properties=dict(one.properties) | said)])
+    with pytest.raises(ProtocolError, match=f"batchSequence{why}"):
         next(batches)
 
 
