@@ -400,14 +400,15 @@ def interrupt(number, frame):
 signal.signal(signal.SIGALRM, interrupt)
 seen = 0
 while True:
-    signal.setitimer(signal.ITIMER_REAL, 0.01 * 1.3**seen)
     try:
-        connect("jvm:Nobody")
-    except KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0.01 * 1.3**seen)
+        try:
+            connect("jvm:Nobody")
+        except MtosiError:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            break
+    except KeyboardInterrupt:  # also where it comes after the error
         seen += 1
-    except MtosiError:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        break
 print("interrupted" if seen else "too fast")
 print("started")
 """
