@@ -276,7 +276,9 @@ class RequestWriter:
         fields.update(options.header)
         try:
             namespace = split_clark(tag_of(call.request))[0]
-            header = as_dialect(stubs_header(call.service.root, namespace, self.profile.header), fields)
+            cls = stubs_header(call.service.root, namespace, self.profile.header)
+            # The requestor's own objects, such as those of BulkResponse, are of 2.x. A caller's may be of any dialect.
+            header = cls(**fields) if cls is Header and not options.header else as_dialect(cls, fields)
         except TypeError as error:
             raise ConfigError(f"header: {error}") from None
         if (uri := header.destination_uri) != target.uri:
@@ -330,8 +332,11 @@ def _patience(timeouts: Timeouts, *, simple: bool) -> float | None:
 
     Nobody waits while batches are not asked for: only the limit of the whole exchange counts for them.
     """
-    waits = (timeouts.total, timeouts.first_reply if simple else None)
-    return min((one + _CLOCKS for one in waits if one is not None), default=None)
+    total, first = timeouts.total, timeouts.first_reply if simple else None
+    if total is None or first is None:
+        left = first if total is None else total
+        return None if left is None else left + _CLOCKS
+    return min(total, first) + _CLOCKS
 
 
 def _header_in(envelope: object) -> Header:

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.binding.body_check import BodyCheck
@@ -36,6 +37,7 @@ _PROPERTIES: Final = {
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _PATTERN: Final = "MTOSI_communicationPattern"
 _TOO_LARGE: Final = 2**32
+_NOWHERE: Final = Place(None, None)
 _BODY: Final = re.compile(rb"<(?:[\w.-]+:)?Body[\s/>]")
 
 
@@ -163,19 +165,21 @@ def _plain_place(properties: Mapping[str, object], header: Header) -> Place | No
     if header.extras is not None:
         return None
     number, end = header.batch_sequence_number, header.batch_sequence_end_of_reply
+    if number is None and end is None:
+        is_simple = header.communication_pattern is CommunicationPatternType.SimpleResponse
+        is_said = is_simple and properties.get(_PATTERN) == "SimpleResponse"
+        return _NOWHERE if is_said and not _batch_fields(*properties) else None
     said = properties.get("MTOSI_batchSequenceNumber"), properties.get("MTOSI_batchSequenceEndOfReply")
-    if type(number) is int and type(end) is bool:
-        same = type(said[0]) is int and said[0] == number and said[1] is end and _batch_fields(properties) == 2
+    if type(number) is int and type(end) is bool and _batch_fields(*properties) == 2:
+        same = type(said[0]) is int and said[0] == number and said[1] is end
         return Place(number, end) if same and 0 <= number < _TOO_LARGE else None
-    is_simple = header.communication_pattern is CommunicationPatternType.SimpleResponse
-    if number is None and end is None and is_simple and properties.get(_PATTERN) == "SimpleResponse":
-        return None if _batch_fields(properties) else Place(None, None)
     return None
 
 
-def _batch_fields(properties: Mapping[str, object]) -> int:
+@lru_cache(16)  # a peer sends the same names again and again
+def _batch_fields(*names: str) -> int:
     """The number of properties about batches, in any spelling."""
-    return "".join(properties).casefold().count("batchsequence")
+    return "".join(names).casefold().count("batchsequence")
 
 
 def _mapped(message: JmsMessage) -> list[dict[str, object]]:

@@ -14,8 +14,8 @@ from lxml import etree
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import _simpletypes
 from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
-from mtosi_jms.xmlbind._encoder import DECLARATION, Writer, encode_object
-from mtosi_jms.xmlbind._encodings import codec_named, declared_name, declares_utf8, in_utf8, self_described
+from mtosi_jms.xmlbind._encoder import Writer, encode_object
+from mtosi_jms.xmlbind._encodings import DECLARATION, codec_named, declared_name, declares_utf8, in_utf8, self_described
 from mtosi_jms.xmlbind._grammar import names_of
 from mtosi_jms.xmlbind._issues import ElementPaths, Issues, XmlWarning
 from mtosi_jms.xmlbind._lexical import Duration, format_date_time, parse_date_time, parse_loose_date_time

@@ -16,6 +16,7 @@ from typing import Any, Final
 from mtosi_jms.errors import EncodeError
 from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind._arrange import arranged
+from mtosi_jms.xmlbind._encodings import DECLARATION
 from mtosi_jms.xmlbind._native import native_writer
 from mtosi_jms.xmlbind._objects import XmlObject
 from mtosi_jms.xmlbind._plan import substitutes
@@ -43,8 +44,6 @@ from mtosi_jms.xmlbind._writeplan import (
     is_text,
     write_plan,
 )
-
-DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 
 _TAG = re.compile(rb"<[^\s/>]+")
 _NOTHING: Final = Extras()

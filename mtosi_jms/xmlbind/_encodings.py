@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+DECLARATION: Final = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _HEAD: Final = 1024
 _LONGEST: Final = 65_536
 """Octets in which an XML declaration ends; nearly all end in the first `_HEAD`."""
@@ -89,6 +90,8 @@ def in_utf8(data: bytes) -> bytes:
 
 def declares_utf8(data: bytes) -> bytes:
     """Return a document of UTF-8 octets whose declaration, if it names another encoding, names UTF-8."""
+    if data.startswith(DECLARATION):  # most are: the SDK's own
+        return data
     found = _DECLARED.match(_head_of(data))
     if found is None or codec_named(found[1].decode("latin-1")) == "utf-8":
         return data
