@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
-from mtosi_jms.namespaces import TMF854, split_clark
+from mtosi_jms.namespaces import TMF854, clark
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.soap import Header, header_text
 from mtosi_jms.xmlbind import find_element, import_package, registered_packages
@@ -17,6 +17,7 @@ __all__ = ["Role", "Usage", "chosen", "find_operations", "is_own", "names_anothe
 
 T = TypeVar("T")
 Role = Literal["request", "response", "fault"]
+_RELEASE1: Final = clark(TMF854, "")
 _ROLES: tuple[Role, ...] = ("request", "response", "fault")
 
 
@@ -87,8 +88,7 @@ def chosen(
 def is_own(tag: str, operation: OperationInfo) -> bool:
     """Whether a request element is of this operation alone. MTOSI 1.x shares the elements that are not named for their
     operation (`getMeIterator`), also among services."""
-    namespace, local = split_clark(tag)
-    return namespace != TMF854 or local == operation.name
+    return not tag.startswith(_RELEASE1) or tag == _RELEASE1 + operation.name
 
 
 def names_another(operation: OperationInfo, header: Header | None, action: str = "") -> bool:
