@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from mtosi_jms.jms.selector._builder import Condition, PropertyNames, composite
-from mtosi_jms.jms.selector._evaluate import calculation
 from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.selector._selector import Selector, parse
 
-__all__ = ["HEADERS", "Condition", "PropertyNames", "Selector", "calculation", "composite", "parse"]
+__all__ = ["HEADERS", "Condition", "PropertyNames", "Selector", "composite", "parse"]
