@@ -53,8 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than cores: while one test waits for a broker, others run."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than cores: while tests wait for a broker or a JVM, others run."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(optionalhook=True)
