@@ -8,13 +8,24 @@ contains the character with which the pattern begins.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Final, Generic, TypeVar
+from reprlib import recursive_repr
+from typing import Any, Final, Generic, TypeVar
 
-__all__ = ["MASK", "Hidden", "is_secret", "passwords_in", "shown_half_made", "without", "without_login"]
+__all__ = [
+    "MASK",
+    "Hidden",
+    "is_secret",
+    "passwords_in",
+    "shown_half_made",
+    "shown_in_part",
+    "without",
+    "without_login",
+]
 
 T = TypeVar("T")
 MASK: Final = "***"
@@ -83,3 +94,17 @@ def shown_half_made(show: Callable[[T], str]) -> Callable[[T], str]:
             return f"<{type(self).__name__}, not complete>"
 
     return shown
+
+
+@recursive_repr("...")
+@shown_half_made
+def shown_in_part(self: Any) -> str:
+    """The `__repr__` of a dataclass without the fields that are None or an empty list, tuple or dict; those with a
+    secret's name are masked."""
+    fields = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self) if field.repr]
+    shown = [
+        f"{name}={MASK if is_secret(name) else repr(value)}"
+        for name, value in fields
+        if value is not None and (value or not isinstance(value, list | tuple | dict))
+    ]
+    return f"{type(self).__qualname__}({', '.join(shown)})"

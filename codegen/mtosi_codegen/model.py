@@ -272,6 +272,7 @@ class Operation:
     Attributes:
         request, response, fault: the body elements; None where there is none.
         fault_elements: all elements that faults carry; the first is `fault`.
+        fault_kinds: the names of what they can hold.
         bound_name: its name in the binding.
         headers: the elements of header parts, but the MTOSI header.
     """
@@ -294,6 +295,7 @@ class Operation:
     request_class: ClassDef | None = None
     response_class: ClassDef | None = None
     fault_class: ClassDef | None = None
+    fault_kinds: list[str] = field(default_factory=list)
     header_classes: list[ClassDef] = field(default_factory=list)
 
 

@@ -216,11 +216,14 @@ class Supplier:
 
         Raises:
             ConfigError: a handler is asynchronous, or `threads` is below 1.
+            IllegalStateError: it was started before.
             TransportError: the provider failed.
         """
         check_count("threads", threads)
         if threads < 1:
             raise ConfigError(f"threads must be at least 1, not {threads}")
+        if self._threads:
+            raise IllegalStateError("the supplier was started before; for more threads, start(threads=...) once")
         for session, consumer in [self._open() for _ in range(threads)]:
             with self._lock:
                 number = len(self._threads) + 1

@@ -11,7 +11,7 @@ import threading
 from functools import partial
 from typing import Any, Final, Protocol, Self
 
-from mtosi_jms.errors import ConfigError, MissingExtraError, TransportError
+from mtosi_jms.errors import ConfigError, IllegalStateError, MissingExtraError, TransportError
 from mtosi_jms.gateway._certificates import load_certificate
 from mtosi_jms.gateway._connections import Connection, Connections, SecureConnection
 from mtosi_jms.gateway._endpoint import HttpOptions
@@ -114,7 +114,9 @@ class HttpServer:
         return False
 
     def start(self) -> Self:
-        """Starts to serve. Raises TransportError: the server did not start in time."""
+        """Starts to serve. Raises IllegalStateError: it was started before; TransportError: it did not start in time."""
+        if self._thread.ident is not None:
+            raise IllegalStateError(f"{self.url}: the server was started before")
         self._thread.start()
         waiting = threading.Event()
         for _ in range(int(_START / 0.01)):

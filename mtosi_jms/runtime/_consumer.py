@@ -134,12 +134,18 @@ class ConsumerRuntime:
             IllegalStateError: it ran before, or was told to drain.
             TransportError: the provider failed, and the connection is not the runtime's own.
         """
+        self._claim()
+        self._run_here()
+
+    def _claim(self) -> None:
         with self._lock:
             if self._state is not State.NEW:
                 raise IllegalStateError("a consumer runtime runs once")
             self._state = State.CONNECTING
-            self._thread = threading.current_thread()
-            self._workers.start()
+
+    def _run_here(self) -> None:
+        self._thread = threading.current_thread()
+        self._workers.start()
         with aside(lambda again: self._begin_drain(0.0 if again else None)) as drain, on_signals(drain):
             try:
                 self._run()
@@ -149,6 +155,7 @@ class ConsumerRuntime:
     def start(self) -> Self:
         """Handle messages in the background; the consumer exists when this returns. Raises as `run`, for errors before
         that."""
+        self._claim()
         threading.Thread(target=self._run_in_background, name="consumer-runtime", daemon=True).start()
         self._ready.wait()
         if self._failure is not None:
@@ -211,7 +218,7 @@ class ConsumerRuntime:
 
     def _run_in_background(self) -> None:
         try:
-            self.run()
+            self._run_here()
         except BaseException as error:  # noqa: BLE001 - start raises it while it waits, then the hook gets it
             if self._ready.is_set():
                 self._record.report_error(error, None)

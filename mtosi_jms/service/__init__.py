@@ -19,7 +19,7 @@ from mtosi_jms.bulk import BulkReply, BulkTerms
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.masking import shown_half_made, without_login
+from mtosi_jms.masking import shown_half_made, shown_in_part, without_login
 from mtosi_jms.soap import Envelope, Header, correlation_id, names_of, tag_of
 from mtosi_jms.xmlbind import (
     DistinguishedNameMixin,
@@ -161,7 +161,7 @@ class ServiceInfo:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CallOptions:
     """What one call may set besides the request itself; None leaves a choice to the requestor.
 
@@ -195,6 +195,8 @@ class CallOptions:
     understands: Collection[str | type[XmlObject]] = ()
     on_request: Callable[[Envelope], Envelope] | None = None
     on_reply: Callable[[Envelope], object] | None = None
+
+    __repr__ = shown_in_part
 
     def __post_init__(self) -> None:
         check_seconds("timeout", self.timeout)
@@ -359,11 +361,41 @@ class AsyncCaller(Protocol):
 
 
 class BoundOperation(Generic[Request, Response]):
-    """An operation of a service at a destination; generated subclasses give it its signature."""
+    """An operation of a service at a destination; generated subclasses give it its signature.
 
-    def __init__(self, service: Service, index: int) -> None:
-        self._service = service
-        self.info = service.__service__.operations[index]
+    The class of a service has each of its operations without a destination: for `help`, not to be called.
+    """
+
+    def __init__(self, service: Service | None, index: int) -> None:
+        self._stub, self._index = service, index
+        if service is not None:
+            self.info = service.__service__.operations[index]
+
+    def __set_name__(self, owner: type[Service], name: str) -> None:
+        self.info = owner.__service__.operations[self._index]
+        self._known_as(name, type(self).__call__.__doc__)  # type: ignore[attr-defined]
+
+    def __get__(self, service: Service | None, owner: type[Service]) -> Self:
+        if service is None:
+            return self
+        bound = vars(service)[self.__name__] = type(self)(service, self._index)
+        bound._known_as(self.__name__, self.__doc__)
+        return bound
+
+    def _known_as(self, name: str, doc: str | None) -> None:
+        """Have `help` show a function."""
+        self.__name__, self.__doc__ = name, doc
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(cast(Any, self).__call__)
+
+    @property
+    def _service(self) -> Service:
+        if self._stub is None:
+            what = "is called on a stub: make one of the service's class, with a requestor and a destination"
+            raise ConfigError(f"{self.info.python_name} {what}")
+        return self._stub
 
     def _request(self, request: object, fields: Mapping[str, object]) -> XmlObject | RawXml:
         given = {name: value for name, value in fields.items() if value is not None}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import EncodeError, MtosiFault, SoapJmsFault
+from mtosi_jms.masking import shown_in_part
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
 from mtosi_jms.soap._faults import amended, has_header, soap_prefix, write_fault
 from mtosi_jms.soap._kinds import exception_for
@@ -49,7 +50,7 @@ class Origin(NamedTuple):
     vendors: str = ""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Envelope:
     """One message: header, body, and the document that it was read from.
 
@@ -77,6 +78,8 @@ class Envelope:
     version: str = "1.1"
     source: str | None = None
     origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    __repr__ = shown_in_part
 
     @property
     def is_bare(self) -> bool:

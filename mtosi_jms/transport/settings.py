@@ -8,6 +8,8 @@ password. Paths in it are relative to its folder.
 from __future__ import annotations
 
 import os
+import re
+import socket
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -164,7 +166,18 @@ def _section(requested: str | None) -> tuple[dict[str, Any], str]:
     for key in _PATHS:
         if key in merged:
             merged[key] = str(path.parent / Path(merged[key]).expanduser())
+    if "client_id" in merged:
+        merged["client_id"] = _own_id(merged["client_id"], path)
     return merged, f"{path}, environment {chosen}" if chosen is not None else str(path)
+
+
+def _own_id(client_id: str, path: Path) -> str:
+    """The client id of this process: several may share the file."""
+    known = {"{host}": socket.gethostname(), "{pid}": str(os.getpid())}
+    try:
+        return re.sub(r"\{[^}]*\}?", lambda found: known[found[0]], client_id)
+    except KeyError as error:
+        raise ConfigError(f"{path}: client_id: there is no {error.args[0]}; there are {{host}} and {{pid}}") from None
 
 
 def _check(section: Mapping[str, Any], place: str) -> None:

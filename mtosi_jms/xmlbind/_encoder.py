@@ -18,7 +18,7 @@ from mtosi_jms.namespaces import XSI, split_clark
 from mtosi_jms.xmlbind._arrange import arranged
 from mtosi_jms.xmlbind._encodings import DECLARATION
 from mtosi_jms.xmlbind._native import native_writer
-from mtosi_jms.xmlbind._objects import XmlObject
+from mtosi_jms.xmlbind._objects import XmlObject, needed
 from mtosi_jms.xmlbind._plan import substitutes
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
 from mtosi_jms.xmlbind._simpletypes import SimpleType
@@ -178,7 +178,7 @@ class Writer:
             self._object(value, table, out.tag)
             return
         if table is None:
-            raise EncodeError(_needed(target.cls, type(value)))
+            raise EncodeError(needed(target.cls, type(value)))
         tag, attributes = self._place(out, value, table, target)
         self._object(value, table, tag, attributes)
 
@@ -205,7 +205,7 @@ class Writer:
         declared = target.declared
         actual = table.declared
         if not declared.admits(actual):
-            raise EncodeError(_needed(target.cls, table.cls))
+            raise EncodeError(needed(target.cls, table.cls))
         if (table.abstract or actual.abstract) and not is_excused(value, "abstract"):
             raise EncodeError(f"{table.cls.__name__} is abstract: give an instance of a class derived from it")
         extras = extras_of(value)
@@ -401,14 +401,6 @@ def _joined(parts: Sequence[str | bytes]) -> bytes | None:
             return None
         found.append(data)
     return b"".join(found)
-
-
-def _needed(wanted: type, given: type) -> str:
-    """Return the text of the error for an object of a wrong class. Two packages may have classes of one name."""
-    both = (wanted, given)
-    if issubclass(given, XmlObject) and given.__module__ != wanted.__module__:
-        return " is needed, not ".join(f"{one.__module__}.{one.__qualname__}" for one in both)
-    return " is needed, not ".join(one.__name__ for one in both)
 
 
 def encode_object(obj: Any) -> bytes:

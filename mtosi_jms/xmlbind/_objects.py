@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
+from mtosi_jms.masking import shown_in_part
 from mtosi_jms.xmlbind._arrange import held, kept_order
 from mtosi_jms.xmlbind._names import DistinguishedNameMixin
 from mtosi_jms.xmlbind._registry import find_class
@@ -20,7 +21,7 @@ from mtosi_jms.xmlbind._table import ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class XmlObject:
     """Base of all generated classes: a value with typed fields, and with extras that the schema does not know."""
 
@@ -29,6 +30,8 @@ class XmlObject:
     """Writes an object; the encoder, which imports this module, sets it."""
 
     extras: Extras | None = field(default=None, repr=False)
+
+    __repr__ = shown_in_part
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         # No super(): a dataclass with slots is made twice, and its cell of __class__ still has the first class.
@@ -76,6 +79,16 @@ class XmlObject:
         if not isinstance(made, cls):
             raise DecodeError(f"an object of {type(made).__name__}", path=cls.__name__)
         return made
+
+
+def needed(wanted: type, given: type) -> str:
+    """Return the text of the error for an object of a wrong class. Two modules may have classes of one name."""
+    both = (wanted, given)
+    if issubclass(wanted, DistinguishedNameMixin) and issubclass(given, str | tuple):
+        return f"{wanted.__name__} is needed, not {given.__name__}: write name(...) of {wanted.__module__}"
+    if wanted.__name__ == given.__name__ or (issubclass(given, XmlObject) and given.__module__ != wanted.__module__):
+        return " is needed, not ".join(f"{one.__module__}.{one.__qualname__}" for one in both)
+    return " is needed, not ".join(one.__name__ for one in both)
 
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
@@ -282,7 +295,7 @@ def _one(plain: Any, item: Field, table: ClassTable, path: str) -> Any:
             target = item.table()
             made = _object(plain, target, path)
             if not item.refers and not target.declared.admits(made.__xml__.declared):
-                raise DecodeError(f"{target.cls.__name__} is needed, not {type(made).__name__}", path=path)
+                raise DecodeError(needed(target.cls, type(made)), path=path)
             return made
         return _object(plain, _class_of(plain, None, path), path)
     kind = item.simple()

@@ -10,8 +10,11 @@ def run(model: Model) -> None:
     operations = [operation for service in model.services for operation in service.operations]
     names = dict.fromkeys(name for operation in operations for name in operation.fault_elements)
     found: dict[tuple[str, str], FaultDef] = {}
-    for fault in (fault for name in names for fault in _kinds(model.elements[name])):
+    kinds = {name: _kinds(model.elements[name]) for name in names}
+    for fault in (fault for those in kinds.values() for fault in those):
         found.setdefault((fault.namespace, fault.element), fault)
+    for operation in operations:
+        operation.fault_kinds = [fault.element for name in operation.fault_elements for fault in kinds[name]]
     model.faults = [found[key] for key in sorted(found)]
 
 

@@ -46,12 +46,16 @@ class ServiceView:
         path = batch_path(operation.response_class)
         response = self._message(operation.response_class)
         doc = operation.doc or request.doc
-        full = doc or f"Call {operation.name}."
+        parts = [doc or f"Call {operation.name}."]
+        if operation.name.endswith("Iterator"):
+            parts.append(_ITERATOR)
+        if operation.fault_kinds:
+            parts.append(f"Faults: {', '.join(operation.fault_kinds)}.")
         return SimpleNamespace(
             name=operation.name,
             python_name=operation.python_name,
             class_name=classes[operation.python_name],
-            doc=f"{full}\n\n{_ITERATOR}" if operation.name.endswith("Iterator") else full,
+            doc="\n\n".join(parts),
             summary=doc.split("\n\n")[0],
             about=_about(operation),
             batch_path=[field.name for field in path],

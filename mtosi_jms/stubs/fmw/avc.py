@@ -11,7 +11,7 @@ from . import ei as _fmw_ei
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/avc/v1", prefix="avc", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AttributeValueChangeType(_fmw_ei.EventInformationType):
     """The base of the events that report new attribute values.
 
@@ -28,7 +28,7 @@ class AttributeValueChangeType(_fmw_ei.EventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AttributeValueChangeTypeAttributeList(_x.XmlObject):
     """The changed attributes with their new values.
 

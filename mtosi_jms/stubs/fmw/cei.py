@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/cei/v1", prefix="cei", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommonEventInformationType(_x.XmlObject):
     """The base of every event.
 
@@ -41,7 +41,7 @@ class CommonEventInformationType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommonEventInformation(CommonEventInformationType):
     """Any event; the events themselves substitute for it."""
 

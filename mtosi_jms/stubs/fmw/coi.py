@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/coi/v1", prefix="coi", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommonObjectInfoType(_x.XmlObject):
     """The base of every managed object. A nil value says that the attribute is known to be empty; an absent one was
     not reported.
@@ -53,7 +53,7 @@ class CommonObjectInfoType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommonObjectInfo(CommonObjectInfoType):
     """Any managed object; its type says which."""
 

@@ -17,7 +17,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CorrelatedNotificationsType(_x.XmlObject):
     """Related notifications about one object.
 
@@ -38,7 +38,7 @@ class CorrelatedNotificationsType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CorrelatedNotificationListType(_x.XmlObject):
     """Related notifications, object by object.
 

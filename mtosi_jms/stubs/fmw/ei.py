@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/ei/v1", prefix="ei", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventInformationType(_fmw_cei.CommonEventInformationType):
     """The base of every event about one object.
 

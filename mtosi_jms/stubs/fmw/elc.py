@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/elc/v1", prefix="elc", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventLossClearedType(_fmw_cei.CommonEventInformationType):
     """The sender delivers every event again; a receiver should now ask for what it missed.
 
@@ -41,7 +41,7 @@ class EventLossClearedType(_fmw_cei.CommonEventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventLossCleared(EventLossClearedType):
     """Events are complete again from now on."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/elo/v1", prefix="elo", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventLossOccuredType(_fmw_cei.CommonEventInformationType):
     """The sender can no longer deliver every event; what it told before is complete.
 
@@ -44,7 +44,7 @@ class EventLossOccuredType(_fmw_cei.CommonEventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventLossOccured(EventLossOccuredType):
     """From now on events are being lost."""
 

@@ -25,7 +25,7 @@ class FileTransferStatusEnumType(_x.XmlEnum):
     FT_FAILED = "FT_FAILED"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FileTransferStatusType(_fmw_cei.CommonEventInformationType):
     """How far the transfer of one file has come.
 
@@ -52,7 +52,7 @@ class FileTransferStatusType(_fmw_cei.CommonEventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FileTransferStatus(FileTransferStatusType):
     """How a file transfer is going."""
 

@@ -86,7 +86,7 @@ class QueryDialectEnumType(_x.XmlEnum):
     http_www_w3_org_TR_xpath20 = "http://www.w3.org/TR/xpath20/"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NameAndStringValueType(_x.XmlObject):
     """One labelled text value.
 
@@ -107,7 +107,7 @@ class NameAndStringValueType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NameAndValueStringListType(_x.XmlObject):
     """Labelled text values, in no particular order.
 
@@ -122,14 +122,14 @@ class NameAndValueStringListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NvsList(NameAndValueStringListType):
     """A list of labelled text values on its own."""
 
     __xml__ = _M.element("nvsList")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NameAndAnyValueType(_x.XmlObject):
     """One labelled value that may be any XML element.
 
@@ -150,7 +150,7 @@ class NameAndAnyValueType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NameAndAnyValueListType(_x.XmlObject):
     """Labelled values of any form, in no particular order.
 
@@ -163,14 +163,14 @@ class NameAndAnyValueListType(_x.XmlObject):
     __xml__ = _M.complex_type("NameAndAnyValueListType", (_x.E("nv", "nv", "fmw.gen:NameAndAnyValueType", max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NvList(NameAndAnyValueListType):
     """A list of labelled values of any form on its own."""
 
     __xml__ = _M.element("nvList")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AliasNameListType(_x.XmlObject):
     """Further names by which other systems know an object.
 
@@ -185,7 +185,7 @@ class AliasNameListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AliasNameListTypeAlias(_x.XmlObject):
     """One alias.
 
@@ -206,7 +206,7 @@ class AliasNameListTypeAlias(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AnyListType(_x.XmlObject):
     """Open content: any number of elements from any namespace. It carries vendor extensions and payloads whose type
     the header does not fix.
@@ -220,7 +220,7 @@ class AnyListType(_x.XmlObject):
     __xml__ = _M.complex_type("AnyListType", (_x.ANY("any_"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MultiEventInventoryAttributesType(_x.XmlObject):
     """What happened to an object that is reported inside a notification about many events.
 
@@ -241,7 +241,7 @@ class MultiEventInventoryAttributesType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotificationIdentifierListType(_x.XmlObject):
     """Identifiers of several notifications.
 
@@ -256,7 +256,7 @@ class NotificationIdentifierListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class QueryExpressionType(_x.XmlObject):
     """A condition on objects or notifications, as text or as one XML element, in the language that Dialect names.
 

@@ -11,14 +11,14 @@ from . import ei as _fmw_ei
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/hbt/v1", prefix="hbt", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeartbeatType(_fmw_ei.EventInformationType):
     """A sign of life of the named system."""
 
     __xml__ = _M.complex_type("HeartbeatType")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Heartbeat(HeartbeatType):
     """A sign of life."""
 

@@ -108,7 +108,7 @@ class PackingEnumType(_x.XmlEnum):
     MINOR_EXT = "MINOR_EXT"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ActivityStatusType(_x.XmlObject):
     """The outcome of an activity, with room to say more.
 
@@ -128,7 +128,7 @@ class ActivityStatusType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CompressionTypeType(_x.XmlObject):
     """The compression of a file.
 
@@ -148,7 +148,7 @@ class CompressionTypeType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PackingTypeType(_x.XmlObject):
     """The packing of files.
 
@@ -168,7 +168,7 @@ class PackingTypeType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Header(_x.XmlObject):
     """What a message is, where it comes from, where it goes and where its answer belongs. Every field may be absent
     in the schema; which ones must be there depends on the message type and the communication pattern.
@@ -259,7 +259,7 @@ class Header(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeaderMsgSpecificProperties(_x.XmlObject):
     """Further properties of this message.
 
@@ -274,7 +274,7 @@ class HeaderMsgSpecificProperties(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeaderMsgSpecificPropertiesProperty(_x.XmlObject):
     """One property.
 

@@ -11,21 +11,21 @@ from . import coi as _fmw_coi
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/md/v1", prefix="md", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainType(_fmw_coi.CommonObjectInfoType):
     """A set of resources that is managed as one; the outermost step of most names."""
 
     __xml__ = _M.complex_type("ManagementDomainType")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Md(ManagementDomainType):
     """A management domain."""
 
     __xml__ = _M.element("md")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainListType(_x.XmlObject):
     """Management domains."""
 

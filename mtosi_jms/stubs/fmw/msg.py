@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/msg/v1", prefix="msg", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class BaseExceptionMessageType(_x.XmlObject):
     """The particulars of a failure, whatever its kind.
 
@@ -39,154 +39,154 @@ class BaseExceptionMessageType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AccessDenied(BaseExceptionMessageType):
     """The requestor may not do this."""
 
     __xml__ = _M.element("accessDenied")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CapacityExceeded(BaseExceptionMessageType):
     """The request asks for more than there is room for."""
 
     __xml__ = _M.element("capacityExceeded")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommLoss(BaseExceptionMessageType):
     """The supplier lost contact with the managed element or system it had to ask."""
 
     __xml__ = _M.element("commLoss")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EntityNotFound(BaseExceptionMessageType):
     """An object that the request names does not exist."""
 
     __xml__ = _M.element("entityNotFound")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InternalError(BaseExceptionMessageType):
     """The supplier failed for a reason of its own."""
 
     __xml__ = _M.element("internalError")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InvalidFilterDefinition(BaseExceptionMessageType):
     """The filter cannot be understood."""
 
     __xml__ = _M.element("invalidFilterDefinition")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InvalidInput(BaseExceptionMessageType):
     """A value in the request is wrong."""
 
     __xml__ = _M.element("invalidInput")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InvalidTopic(BaseExceptionMessageType):
     """There is no such topic."""
 
     __xml__ = _M.element("invalidTopic")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotificationServiceProblem(BaseExceptionMessageType):
     """The notification service cannot do its work."""
 
     __xml__ = _M.element("notificationServiceProblem")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotImplementedElement(BaseExceptionMessageType):
     """The supplier does not offer this operation, or not with these arguments."""
 
     __xml__ = _M.element("notImplemented")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotInValidState(BaseExceptionMessageType):
     """The object is in a state that rules the request out."""
 
     __xml__ = _M.element("notInValidState")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectInUse(BaseExceptionMessageType):
     """The object is taken by something else."""
 
     __xml__ = _M.element("objectInUse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionEffortNotMet(BaseExceptionMessageType):
     """The wanted degree of protection cannot be had."""
 
     __xml__ = _M.element("protectionEffortNotMet")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TimeslotInUse(BaseExceptionMessageType):
     """The timeslot is taken."""
 
     __xml__ = _M.element("timeslotInUse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TooManyOpenIterators(BaseExceptionMessageType):
     """The supplier can keep no further iterator."""
 
     __xml__ = _M.element("tooManyOpenIterators")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TpInvalidEndPoint(BaseExceptionMessageType):
     """A termination point cannot serve as the wanted end."""
 
     __xml__ = _M.element("tpInvalidEndPoint")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnableToComply(BaseExceptionMessageType):
     """The supplier understands the request and cannot fulfil it."""
 
     __xml__ = _M.element("unableToComply")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnsupportedCompressionFormat(BaseExceptionMessageType):
     """The supplier cannot compress that way."""
 
     __xml__ = _M.element("unsupportedCompressionFormat")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnsupportedPackingFormat(BaseExceptionMessageType):
     """The supplier cannot pack that way."""
 
     __xml__ = _M.element("unsupportedPackingFormat")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnsupportedRoutingConstraints(BaseExceptionMessageType):
     """The wanted route is more than the supplier can observe."""
 
     __xml__ = _M.element("unsupportedRoutingConstraints")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UserlabelInUse(BaseExceptionMessageType):
     """Another object has this user label and it must be unique."""
 
     __xml__ = _M.element("userlabelInUse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllDataIteratorRequestType(_x.XmlObject):
     """Asks an iterator for the next objects. It is empty: the header carries the iterator."""
 

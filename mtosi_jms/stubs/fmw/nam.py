@@ -10,7 +10,7 @@ from mtosi_jms import xmlbind as _x
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/nam/v1", prefix="nam", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class RelativeDistinguishNameType(_x.XmlObject):
     """One step of a name.
 
@@ -31,7 +31,7 @@ class RelativeDistinguishNameType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NamingAttributeType(_x.DistinguishedNameMixin, _x.XmlObject):
     """The full name of an object. The first step is the outermost, usually a management domain; the last step names
     the object itself.
@@ -47,7 +47,7 @@ class NamingAttributeType(_x.DistinguishedNameMixin, _x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NamingAttributeListType(_x.XmlObject):
     """Full names of several objects.
 

@@ -90,6 +90,9 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
     ) -> _fmw_notmsg.SubscribeResponse:
         """Asks for the notifications of a topic that meet a condition.
 
+        Faults: commLoss, internalError, invalidFilterDefinition, invalidInput, invalidTopic,
+        notificationServiceProblem, notImplemented, unableToComply.
+
         Args:
             consumer_epr: Where they are to be sent.
             topic: The topic; all of them when absent.
@@ -137,6 +140,8 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
     ) -> _fmw_notmsg.UnsubscribeResponse:
         """Ends a subscription.
 
+        Faults: commLoss, internalError, invalidInput, notificationServiceProblem, notImplemented, unableToComply.
+
         Args:
             subscription_id: The subscription.
             topic: The topic that is no longer wanted; all of them when absent.
@@ -179,12 +184,12 @@ class NotificationBroker(_s.Service):
     """
 
     __service__ = _INFO
+    notify = _Notify(None, 0)
+    subscribe = _Subscribe(None, 1)
+    unsubscribe = _Unsubscribe(None, 2)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.notify = _Notify(self, 0)
-        self.subscribe = _Subscribe(self, 1)
-        self.unsubscribe = _Unsubscribe(self, 2)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

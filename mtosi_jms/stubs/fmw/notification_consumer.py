@@ -66,10 +66,10 @@ class NotificationConsumer(_s.Service):
     """
 
     __service__ = _INFO
+    notify = _Notify(None, 0)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.notify = _Notify(self, 0)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

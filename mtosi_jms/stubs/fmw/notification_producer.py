@@ -61,6 +61,9 @@ class _Subscribe(_s.BoundOperation["_fmw_notmsg.SubscribeRequest", "_fmw_notmsg.
     ) -> _fmw_notmsg.SubscribeResponse:
         """Asks for the notifications of a topic that meet a condition.
 
+        Faults: commLoss, internalError, invalidFilterDefinition, invalidInput, invalidTopic,
+        notificationServiceProblem, notImplemented, unableToComply.
+
         Args:
             consumer_epr: Where they are to be sent.
             topic: The topic; all of them when absent.
@@ -108,6 +111,8 @@ class _Unsubscribe(_s.BoundOperation["_fmw_notmsg.UnsubscribeRequest", "_fmw_not
     ) -> _fmw_notmsg.UnsubscribeResponse:
         """Ends a subscription.
 
+        Faults: commLoss, internalError, invalidInput, notificationServiceProblem, notImplemented, unableToComply.
+
         Args:
             subscription_id: The subscription.
             topic: The topic that is no longer wanted; all of them when absent.
@@ -148,11 +153,11 @@ class NotificationProducer(_s.Service):
     """
 
     __service__ = _INFO
+    subscribe = _Subscribe(None, 0)
+    unsubscribe = _Unsubscribe(None, 1)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.subscribe = _Subscribe(self, 0)
-        self.unsubscribe = _Unsubscribe(self, 1)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

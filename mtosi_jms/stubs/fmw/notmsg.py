@@ -18,7 +18,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubscribeRequest(_x.XmlObject):
     """Asks for the notifications of a topic.
 
@@ -42,7 +42,7 @@ class SubscribeRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubscribeResponse(_x.XmlObject):
     """The subscription stands.
 
@@ -55,7 +55,7 @@ class SubscribeResponse(_x.XmlObject):
     __xml__ = _M.element("subscribeResponse", (_x.E("subscription_id", "subscriptionID", _x.STRING),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubscribeException(_x.XmlObject):
     """Why it could not be made."""
 
@@ -127,7 +127,7 @@ class SubscribeException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnsubscribeRequest(_x.XmlObject):
     """Ends a subscription.
 
@@ -148,14 +148,14 @@ class UnsubscribeRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnsubscribeResponse(_x.XmlObject):
     """The subscription is ended."""
 
     __xml__ = _M.element("unsubscribeResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnsubscribeException(_x.XmlObject):
     """Why it could not be ended."""
 
@@ -214,7 +214,7 @@ class UnsubscribeException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Notify(_x.XmlObject):
     """Carries notifications of one topic.
 
@@ -235,7 +235,7 @@ class Notify(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotifyMessage(_x.XmlObject):
     """What there is to tell.
 

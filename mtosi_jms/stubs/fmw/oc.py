@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/oc/v1", prefix="oc", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectCreationType(_fmw_ei.EventInformationType):
     """The base of the events that report a new object.
 

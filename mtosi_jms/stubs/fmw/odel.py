@@ -11,7 +11,7 @@ from . import ei as _fmw_ei
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/odel/v1", prefix="odel", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectDeletionType(_fmw_ei.EventInformationType):
     """The base of the events that report that an object is gone."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/odis/v1", prefix="odis", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectDiscoveryType(_fmw_cei.CommonEventInformationType):
     """The base of the events that report an object found in the network, which may have no full name yet.
 

@@ -11,7 +11,7 @@ from . import ei as _fmw_ei
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/sc/v1", prefix="sc", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class StateChangeType(_fmw_ei.EventInformationType):
     """The base of the events that report a new state.
 
@@ -28,7 +28,7 @@ class StateChangeType(_fmw_ei.EventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class StateChangeTypeAttributeList(_x.XmlObject):
     """The changed states with their new values.
 

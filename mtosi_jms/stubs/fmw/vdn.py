@@ -11,7 +11,7 @@ from . import cei as _fmw_cei
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/vdn/v1", prefix="vdn", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorNotificationType(_fmw_cei.CommonEventInformationType):
     """An event of a vendor's own kind; its particulars stand in the vendor extensions.
 
@@ -24,7 +24,7 @@ class VendorNotificationType(_fmw_cei.CommonEventInformationType):
     __xml__ = _M.complex_type("VendorNotificationType", (_x.E("type", "type", _x.STRING),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorNotification(VendorNotificationType):
     """An event of a vendor's own kind."""
 

@@ -11,7 +11,7 @@ from . import coi as _fmw_coi
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/fmw/xsd/vob/v1", prefix="vob", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorObjectType(_fmw_coi.CommonObjectInfoType):
     """An object of a vendor's own kind. It has the common attributes; everything else stands in its vendor
     extensions.
@@ -20,14 +20,14 @@ class VendorObjectType(_fmw_coi.CommonObjectInfoType):
     __xml__ = _M.complex_type("VendorObjectType")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorObject(VendorObjectType):
     """A vendor object."""
 
     __xml__ = _M.element("vendorObject")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorObjectListType(_x.XmlObject):
     """Vendor objects."""
 

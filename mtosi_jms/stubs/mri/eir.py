@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/mri/xsd/eir/v1", prefix="eir", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentRequestType(_x.XmlObject):
     """Names where to look for equipment.
 
@@ -31,7 +31,7 @@ class GetAllEquipmentRequestType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentWithPtpRequestType(_x.XmlObject):
     """Names the port whose equipment is wanted.
 
@@ -46,7 +46,7 @@ class GetAllEquipmentWithPtpRequestType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportEquipmentRequestType(_x.XmlObject):
     """Names the equipment whose relations are wanted.
 
@@ -61,21 +61,21 @@ class GetSupportEquipmentRequestType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentRequest(GetAllEquipmentRequestType):
     """Asks for all equipment and holders below a managed element or a holder."""
 
     __xml__ = _M.element("getAllEquipmentRequest")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentResponse(_nrf_eq_inv.EquipmentOrEquipmentHolderListType):
     """The equipment and holders asked for."""
 
     __xml__ = _M.element("getAllEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentException(_x.XmlObject):
     """Why they could not be given."""
 
@@ -142,21 +142,21 @@ class GetAllEquipmentException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllSupportingEquipmentRequest(GetAllEquipmentWithPtpRequestType):
     """Asks for the equipment that a port rests on."""
 
     __xml__ = _M.element("getAllSupportingEquipmentRequest")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllSupportingEquipmentResponse(_nrf_eq_inv.EquipmentOrEquipmentHolderListType):
     """The equipment that the port rests on."""
 
     __xml__ = _M.element("getAllSupportingEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllSupportingEquipmentException(_x.XmlObject):
     """Why it could not be given."""
 
@@ -208,7 +208,7 @@ class GetAllSupportingEquipmentException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipmentRequest(_x.XmlObject):
     """Asks for the equipment and holders directly inside a holder.
 
@@ -221,14 +221,14 @@ class GetContainedEquipmentRequest(_x.XmlObject):
     __xml__ = _M.element("getContainedEquipmentRequest", (_x.E("eh_ref", "ehRef", "fmw.nam:NamingAttributeType"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipmentResponse(_nrf_eq_inv.EquipmentOrEquipmentHolderListType):
     """The equipment and holders inside it."""
 
     __xml__ = _M.element("getContainedEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipmentException(_x.XmlObject):
     """Why they could not be given."""
 
@@ -280,7 +280,7 @@ class GetContainedEquipmentException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentRequest(_x.XmlObject):
     """Asks for one piece of equipment or one holder.
 
@@ -295,7 +295,7 @@ class GetEquipmentRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentResponse(_x.XmlObject):
     """The piece of equipment or the holder asked for.
 
@@ -311,7 +311,7 @@ class GetEquipmentResponse(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentException(_x.XmlObject):
     """Why it could not be given."""
 
@@ -363,21 +363,21 @@ class GetEquipmentException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportedEquipmentRequest(GetSupportEquipmentRequestType):
     """Asks for the equipment that rests on a piece of equipment."""
 
     __xml__ = _M.element("getSupportedEquipmentRequest")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportedEquipmentResponse(_nrf_eq_inv.EquipmentOrEquipmentHolderListType):
     """The equipment that rests on it."""
 
     __xml__ = _M.element("getSupportedEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportedEquipmentException(_x.XmlObject):
     """Why it could not be given."""
 
@@ -429,21 +429,21 @@ class GetSupportedEquipmentException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportingEquipmentRequest(GetSupportEquipmentRequestType):
     """Asks for the equipment that a piece of equipment rests on."""
 
     __xml__ = _M.element("getSupportingEquipmentRequest")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportingEquipmentResponse(_nrf_eq_inv.EquipmentOrEquipmentHolderListType):
     """The equipment that it rests on."""
 
     __xml__ = _M.element("getSupportingEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetSupportingEquipmentException(_x.XmlObject):
     """Why it could not be given."""
 
@@ -495,7 +495,7 @@ class GetSupportingEquipmentException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentIteratorRequest(_fmw_msg.GetAllDataIteratorRequestType):
     """Asks an iterator for the next equipment and holders. Answers over JMS come in batches, so that nobody needs it
     there.
@@ -504,14 +504,14 @@ class GetEquipmentIteratorRequest(_fmw_msg.GetAllDataIteratorRequestType):
     __xml__ = _M.element("getEquipmentIteratorRequest")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentIteratorResponse(_nrf_eq_inv.EquipmentOrEquipmentHolderListType):
     """The next equipment and holders."""
 
     __xml__ = _M.element("getEquipmentIteratorResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentIteratorException(_x.XmlObject):
     """Why they could not be given."""
 

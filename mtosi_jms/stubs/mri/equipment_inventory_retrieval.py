@@ -121,6 +121,9 @@ class _GetAllEquipment(_s.BoundOperation["_mri_eir.GetAllEquipmentRequest", "_mr
     ) -> _mri_eir.GetAllEquipmentResponse:
         """All equipment and holders below a managed element or a holder.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, tooManyOpenIterators,
+        unableToComply.
+
         Args:
             me_or_eh_ref: The managed element or the holder to look in.
         """
@@ -170,6 +173,8 @@ class _GetAllSupportingEquipment(
         timeout: float | None = None,
     ) -> _mri_eir.GetAllSupportingEquipmentResponse:
         """The equipment that a physical termination point rests on.
+
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
 
         Args:
             ptp_ref: The physical termination point.
@@ -221,6 +226,8 @@ class _GetContainedEquipment(
     ) -> _mri_eir.GetContainedEquipmentResponse:
         """The equipment and holders directly inside a holder.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
+
         Args:
             eh_ref: The equipment holder.
         """
@@ -269,6 +276,8 @@ class _GetEquipment(_s.BoundOperation["_mri_eir.GetEquipmentRequest", "_mri_eir.
     ) -> _mri_eir.GetEquipmentResponse:
         """One piece of equipment or one holder, by its name.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
+
         Args:
             equipment_or_eh_ref: Its name.
         """
@@ -305,6 +314,8 @@ class _GetSupportedEquipment(
         timeout: float | None = None,
     ) -> _mri_eir.GetSupportedEquipmentResponse:
         """The equipment that rests on a piece of equipment.
+
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
 
         Args:
             equipment_name: The piece of equipment.
@@ -360,6 +371,8 @@ class _GetSupportingEquipment(
     ) -> _mri_eir.GetSupportingEquipmentResponse:
         """The equipment that a piece of equipment rests on.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
+
         Args:
             equipment_name: The piece of equipment.
         """
@@ -414,6 +427,8 @@ class _GetEquipmentIterator(
         """The next objects of an iterator. Over JMS answers come in batches instead and nobody needs this.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
         """
         return self.invoke(request, _s.CallOptions.of(options, timeout))
 
@@ -482,16 +497,16 @@ class EquipmentInventoryRetrieval(_s.Service):
     """
 
     __service__ = _INFO
+    get_all_equipment = _GetAllEquipment(None, 0)
+    get_all_supporting_equipment = _GetAllSupportingEquipment(None, 1)
+    get_contained_equipment = _GetContainedEquipment(None, 2)
+    get_equipment = _GetEquipment(None, 3)
+    get_supported_equipment = _GetSupportedEquipment(None, 4)
+    get_supporting_equipment = _GetSupportingEquipment(None, 5)
+    get_equipment_iterator = _GetEquipmentIterator(None, 6)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_all_equipment = _GetAllEquipment(self, 0)
-        self.get_all_supporting_equipment = _GetAllSupportingEquipment(self, 1)
-        self.get_contained_equipment = _GetContainedEquipment(self, 2)
-        self.get_equipment = _GetEquipment(self, 3)
-        self.get_supported_equipment = _GetSupportedEquipment(self, 4)
-        self.get_supporting_equipment = _GetSupportingEquipment(self, 5)
-        self.get_equipment_iterator = _GetEquipmentIterator(self, 6)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

@@ -87,6 +87,8 @@ class _GetAllManagedElements(
     ) -> _mri_mer.GetAllManagedElementsResponse:
         """All managed elements, or those of one management domain or multi-layer subnetwork.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, tooManyOpenIterators, unableToComply.
+
         Args:
             md_or_mlsn_ref: The management domain or multi-layer subnetwork to look in; all when absent.
         """
@@ -143,6 +145,9 @@ class _GetAllManagedElementsPassingFilter(
         timeout: float | None = None,
     ) -> _mri_mer.GetAllManagedElementsPassingFilterResponse:
         """The managed elements that meet a condition on place, maker, product or life cycle stage.
+
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, tooManyOpenIterators,
+        unableToComply.
 
         Args:
             md_ref: The management domain to look in; all when absent.
@@ -202,6 +207,9 @@ class _GetAllManagedElementsWrtOs(
     ) -> _mri_mer.GetAllManagedElementsWrtOsResponse:
         """The managed elements that one operations system manages.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, tooManyOpenIterators,
+        unableToComply.
+
         Args:
             os_ref: The operations system.
             md_ref: The management domain to look in; all when absent.
@@ -257,6 +265,8 @@ class _GetManagedElement(_s.BoundOperation["_mri_mer.GetManagedElementRequest", 
     ) -> _mri_mer.GetManagedElementResponse:
         """One managed element, by its name.
 
+        Faults: commLoss, entityNotFound, internalError, invalidInput, notImplemented, unableToComply.
+
         Args:
             me_ref: Its name.
         """
@@ -306,13 +316,13 @@ class ManagedElementRetrieval(_s.Service):
     """
 
     __service__ = _INFO
+    get_all_managed_elements = _GetAllManagedElements(None, 0)
+    get_all_managed_elements_passing_filter = _GetAllManagedElementsPassingFilter(None, 1)
+    get_all_managed_elements_wrt_os = _GetAllManagedElementsWrtOs(None, 2)
+    get_managed_element = _GetManagedElement(None, 3)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_all_managed_elements = _GetAllManagedElements(self, 0)
-        self.get_all_managed_elements_passing_filter = _GetAllManagedElementsPassingFilter(self, 1)
-        self.get_all_managed_elements_wrt_os = _GetAllManagedElementsWrtOs(self, 2)
-        self.get_managed_element = _GetManagedElement(self, 3)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/mri/xsd/mer/v1", prefix="mer", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FilterType(_x.XmlObject):
     """A condition on managed elements; an absent part says nothing.
 
@@ -44,7 +44,7 @@ class FilterType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SingleMeObjectResponseType(_x.XmlObject):
     """The answer that holds one managed element.
 
@@ -57,7 +57,7 @@ class SingleMeObjectResponseType(_x.XmlObject):
     __xml__ = _M.complex_type("SingleMeObjectResponseType", (_x.E("me", "me", "nrf.me:ManagedElementType"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MultipleMeObjectsResponseType(_x.XmlObject):
     """The answer, or one batch of it, that holds managed elements.
 
@@ -72,7 +72,7 @@ class MultipleMeObjectsResponseType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsRequest(_x.XmlObject):
     """Asks for all managed elements, or those of one domain or subnetwork.
 
@@ -87,14 +87,14 @@ class GetAllManagedElementsRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsResponse(MultipleMeObjectsResponseType):
     """The managed elements asked for."""
 
     __xml__ = _M.element("getAllManagedElementsResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsException(_x.XmlObject):
     """Why they could not be given."""
 
@@ -153,7 +153,7 @@ class GetAllManagedElementsException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsPassingFilterRequest(_x.XmlObject):
     """Asks for the managed elements that meet a condition.
 
@@ -174,14 +174,14 @@ class GetAllManagedElementsPassingFilterRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsPassingFilterResponse(MultipleMeObjectsResponseType):
     """The managed elements that meet the condition."""
 
     __xml__ = _M.element("getAllManagedElementsPassingFilterResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsPassingFilterException(_x.XmlObject):
     """Why they could not be given."""
 
@@ -248,7 +248,7 @@ class GetAllManagedElementsPassingFilterException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsWrtOsRequest(_x.XmlObject):
     """Asks for the managed elements that an operations system manages.
 
@@ -269,14 +269,14 @@ class GetAllManagedElementsWrtOsRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsWrtOsResponse(MultipleMeObjectsResponseType):
     """The managed elements of that operations system."""
 
     __xml__ = _M.element("getAllManagedElementsWrtOsResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsWrtOsException(_x.XmlObject):
     """Why they could not be given."""
 
@@ -343,7 +343,7 @@ class GetAllManagedElementsWrtOsException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElementRequest(_x.XmlObject):
     """Asks for one managed element.
 
@@ -356,14 +356,14 @@ class GetManagedElementRequest(_x.XmlObject):
     __xml__ = _M.element("getManagedElementRequest", (_x.E("me_ref", "meRef", "fmw.nam:NamingAttributeType"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElementResponse(SingleMeObjectResponseType):
     """The managed element asked for."""
 
     __xml__ = _M.element("getManagedElementResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElementException(_x.XmlObject):
     """Why it could not be given."""
 

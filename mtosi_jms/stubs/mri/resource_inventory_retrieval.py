@@ -50,6 +50,9 @@ class _GetInventory(_s.BoundOperation["_mri_rir.GetInventoryRequest", "_mri_rir.
     ) -> _mri_rir.GetInventoryResponse:
         """The part of the inventory that a filter names, or what changed in it since a moment.
 
+        Faults: commLoss, internalError, invalidInput, notImplemented, tooManyOpenIterators, unableToComply,
+        unsupportedCompressionFormat, unsupportedPackingFormat.
+
         Args:
             filter: Which part; all of it when absent.
             diff_date_and_time: Asks only for what has changed since that moment.
@@ -94,10 +97,10 @@ class ResourceInventoryRetrieval(_s.Service):
     """
 
     __service__ = _INFO
+    get_inventory = _GetInventory(None, 0)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_inventory = _GetInventory(self, 0)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

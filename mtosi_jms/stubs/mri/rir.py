@@ -33,7 +33,7 @@ class GranularityType(_x.XmlEnum):
     FULL = "FULL"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SimpleFilterType(_x.XmlObject):
     """Which objects are wanted, and how much of each.
 
@@ -77,7 +77,7 @@ class SimpleFilterType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SimpleFilterTypeIncludedObjectType(_x.XmlObject):
     """One kind of object that is wanted.
 
@@ -98,7 +98,7 @@ class SimpleFilterTypeIncludedObjectType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryRequest(_x.XmlObject):
     """Asks for the inventory or a part of it.
 
@@ -119,7 +119,7 @@ class GetInventoryRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryResponse(_x.XmlObject):
     """The inventory asked for, or one batch of it.
 
@@ -134,7 +134,7 @@ class GetInventoryResponse(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryException(_x.XmlObject):
     """Why it could not be given."""
 

@@ -18,7 +18,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AlarmIdType(_x.XmlObject):
     """The identity of an alarm: where it is, and what probably caused it.
 
@@ -45,7 +45,7 @@ class AlarmIdType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AlarmId(AlarmIdType):
     """The identity of an alarm."""
 

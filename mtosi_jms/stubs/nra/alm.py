@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nra/xsd/alm/v1", prefix="alm", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AlarmType(_fmw_ei.EventInformationType):
     """Trouble on an object. The same alarm is told again when it changes, and with the severity CLEARED when it is
     over. The fields that begin with X733 follow ITU-T X.733.
@@ -107,14 +107,14 @@ class AlarmType(_fmw_ei.EventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Alarm(AlarmType):
     """An alarm, raised, changed or cleared."""
 
     __xml__ = _M.element("alarm", substitutes="fmw.cei:CommonEventInformation")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AlarmListType(_x.XmlObject):
     """Alarms.
 

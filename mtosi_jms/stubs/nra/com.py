@@ -126,7 +126,7 @@ class SwitchReasonType(_x.XmlEnum):
     MANUAL = "MANUAL"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PerceivedSeverityListType(_x.XmlObject):
     """Several severities.
 
@@ -142,7 +142,7 @@ class PerceivedSeverityListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProposedRepairActionListType(_x.XmlObject):
     """Several things to do about a trouble.
 
@@ -157,7 +157,7 @@ class ProposedRepairActionListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SpecificProblemListType(_x.XmlObject):
     """Several troubles in closer terms.
 
@@ -172,7 +172,7 @@ class SpecificProblemListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentProtectionGroupTypeType(_x.XmlObject):
     """The scheme by which equipment is protected.
 
@@ -192,7 +192,7 @@ class EquipmentProtectionGroupTypeType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentSwitchReasonType(_x.XmlObject):
     """Why work moved to other equipment.
 
@@ -212,7 +212,7 @@ class EquipmentSwitchReasonType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionTypeType(_x.XmlObject):
     """The scheme by which traffic is protected.
 

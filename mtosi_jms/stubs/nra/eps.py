@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nra/xsd/eps/v1", prefix="eps", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentProtectionSwitchType(_fmw_cei.CommonEventInformationType):
     """Work has moved from one piece of equipment to another that protects it, or back.
 
@@ -54,14 +54,14 @@ class EquipmentProtectionSwitchType(_fmw_cei.CommonEventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentProtectionSwitch(EquipmentProtectionSwitchType):
     """Work has moved to other equipment."""
 
     __xml__ = _M.element("equipmentProtectionSwitch", substitutes="fmw.cei:CommonEventInformation")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentProtectionSwitchListType(_x.XmlObject):
     """Several switches of equipment.
 

@@ -63,7 +63,7 @@ class TriggerType(_x.XmlEnum):
     clear = "clear"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PmParameterName(_x.XmlObject):
     """The name of a measured quantity on its own."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nra/xsd/pmth/v1", prefix="pmth", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PerformanceMonitoringThresholdType(_x.XmlObject):
     """A limit of a measured quantity.
 
@@ -46,14 +46,14 @@ class PerformanceMonitoringThresholdType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PmThreshold(PerformanceMonitoringThresholdType):
     """A limit on its own."""
 
     __xml__ = _M.element("pmThreshold")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PerformanceMonitoringThresholdListType(_x.XmlObject):
     """Several limits.
 

@@ -90,7 +90,7 @@ class ProbableCauseEnumType(_x.XmlEnum):
     VENDOR_EXT = "VENDOR_EXT"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProbableCauseType(_x.XmlObject):
     """What probably caused an alarm.
 
@@ -120,7 +120,7 @@ class ProbableCauseType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProbableCauseListType(_x.XmlObject):
     """Several probable causes.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nra/xsd/ps/v1", prefix="ps", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionSwitchType(_fmw_cei.CommonEventInformationType):
     """Traffic has moved from one termination point to another that protects it, or back.
 
@@ -58,14 +58,14 @@ class ProtectionSwitchType(_fmw_cei.CommonEventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionSwitch(ProtectionSwitchType):
     """Traffic has moved to another termination point."""
 
     __xml__ = _M.element("protectionSwitch", substitutes="fmw.cei:CommonEventInformation")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionSwitchListType(_x.XmlObject):
     """Several switches.
 

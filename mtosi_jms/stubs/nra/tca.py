@@ -33,7 +33,7 @@ class AcknowledgeIndicationType(_x.XmlEnum):
     NA = "NA"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ThresholdCrossingAlertType(_fmw_ei.EventInformationType):
     """A measured quantity of an object has crossed a limit, or has come back within it.
 
@@ -86,7 +86,7 @@ class ThresholdCrossingAlertType(_fmw_ei.EventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ThresholdCrossingAlert(ThresholdCrossingAlertType):
     """A measured quantity has crossed a limit."""
 

@@ -26,7 +26,7 @@ class ProtectionSchemeStateEnumType(_x.XmlEnum):
     MINOR_EXT = "MINOR_EXT"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionSchemeStateType(_x.XmlObject):
     """The state of a protection scheme.
 

@@ -60,7 +60,7 @@ class ResourceStateEnumType(_x.XmlEnum):
     VENDOR_EXT = "VENDOR_EXT"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommonResourceInfoType(_fmw_coi.CommonObjectInfoType):
     """The base of every network resource.
 
@@ -91,14 +91,14 @@ class CommonResourceInfoType(_fmw_coi.CommonObjectInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CommonResourceInfo(CommonResourceInfoType):
     """Any network resource; its type says which."""
 
     __xml__ = _M.element("commonResourceInfo", abstract=True, substitutes="fmw.coi:CommonObjectInfo")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SourceType(_x.XmlObject):
     """The origin of what is known about a resource, with room to say more.
 
@@ -118,7 +118,7 @@ class SourceType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceStateType(_x.XmlObject):
     """The life cycle stage of a resource.
 

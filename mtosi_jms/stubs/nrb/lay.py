@@ -308,7 +308,7 @@ class LayerRateEnumType(_x.XmlEnum):
     VENDOR_EXT = "VENDOR_EXT"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayerRateListType(_x.XmlObject):
     """Several layers.
 
@@ -323,14 +323,14 @@ class LayerRateListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayerRateListTypeElement(LayerRateListType):
     """A list of layers on its own."""
 
     __xml__ = _M.element("layerRateListType")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayerRateType(_x.XmlObject):
     """One transmission layer at one rate.
 

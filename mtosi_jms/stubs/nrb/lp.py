@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrb/xsd/lp/v1", prefix="lp", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayeredParametersListType(_x.XmlObject):
     """Transmission parameters of several layers."""
 
@@ -35,14 +35,14 @@ class LayeredParametersListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TransmissionParametersList(LayeredParametersListType):
     """The transmission parameters of all layers of a resource."""
 
     __xml__ = _M.element("transmissionParametersList", nillable=True)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayeredParametersType(_x.XmlObject):
     """What is set or measured on one layer.
 
@@ -66,7 +66,7 @@ class LayeredParametersType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TransmissionParameters(LayeredParametersType):
     """The transmission parameters of one layer."""
 

@@ -13,7 +13,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceAttributeValueChangeType(_fmw_avc.AttributeValueChangeType):
     """Reports new attribute values of a network resource.
 
@@ -28,7 +28,7 @@ class ResourceAttributeValueChangeType(_fmw_avc.AttributeValueChangeType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceAttributeValueChange(ResourceAttributeValueChangeType):
     """A network resource has new attribute values."""
 

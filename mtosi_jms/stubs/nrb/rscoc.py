@@ -13,7 +13,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceObjectCreationType(_fmw_oc.ObjectCreationType):
     """Reports a new network resource.
 
@@ -28,7 +28,7 @@ class ResourceObjectCreationType(_fmw_oc.ObjectCreationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceObjectCreation(ResourceObjectCreationType):
     """A network resource was created."""
 

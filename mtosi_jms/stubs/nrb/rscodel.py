@@ -13,7 +13,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceObjectDeletionType(_fmw_odel.ObjectDeletionType):
     """Reports that a network resource is gone.
 
@@ -28,7 +28,7 @@ class ResourceObjectDeletionType(_fmw_odel.ObjectDeletionType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceObjectDeletion(ResourceObjectDeletionType):
     """A network resource was deleted."""
 

@@ -13,7 +13,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceObjectDiscoveryType(_fmw_odis.ObjectDiscoveryType):
     """Reports a network resource found in the network.
 
@@ -28,7 +28,7 @@ class ResourceObjectDiscoveryType(_fmw_odis.ObjectDiscoveryType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceObjectDiscovery(ResourceObjectDiscoveryType):
     """A network resource was discovered."""
 

@@ -13,7 +13,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceStateChangeType(_fmw_sc.StateChangeType):
     """Reports a new state of a network resource.
 
@@ -28,7 +28,7 @@ class ResourceStateChangeType(_fmw_sc.StateChangeType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceStateChange(ResourceStateChangeType):
     """A network resource has a new state."""
 

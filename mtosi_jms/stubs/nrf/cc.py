@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/cc/v1", prefix="cc", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CrossConnectType(_x.XmlObject):
     """A connection between termination points inside one managed element. It is no object: it has no name.
 
@@ -73,14 +73,14 @@ class CrossConnectType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Cc(CrossConnectType):
     """A cross connection."""
 
     __xml__ = _M.element("cc")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CrossConnectTypeAEndRefList(_x.XmlObject):
     """Its ends on one side.
 
@@ -93,7 +93,7 @@ class CrossConnectTypeAEndRefList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("a_end_name", "aEndName", "fmw.nam:NamingAttributeType", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CrossConnectTypeZEndRefList(_x.XmlObject):
     """Its ends on the other side.
 
@@ -106,7 +106,7 @@ class CrossConnectTypeZEndRefList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("z_end_name", "zEndName", "fmw.nam:NamingAttributeType", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CrossConnectListType(_x.XmlObject):
     """Several cross connections."""
 

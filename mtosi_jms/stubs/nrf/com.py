@@ -240,7 +240,7 @@ class TransmissionDescriptorStateType(_x.XmlEnum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EndPointRoleType(_x.XmlObject):
     """What one end of a connection does.
 
@@ -261,7 +261,7 @@ class EndPointRoleType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderTypeType(_x.XmlObject):
     """The kind of an equipment holder.
 
@@ -281,7 +281,7 @@ class EquipmentHolderTypeType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionRoleType(_x.XmlObject):
     """The part of a piece of equipment in its protection.
 
@@ -301,7 +301,7 @@ class ProtectionRoleType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class StaticProtectionLevelType(_x.XmlObject):
     """A level of protection, or a vendor's own.
 
@@ -321,7 +321,7 @@ class StaticProtectionLevelType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TopologyType(_x.XmlObject):
     """A form of subnetwork, or a vendor's own.
 

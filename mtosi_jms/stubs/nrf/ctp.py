@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/ctp/v1", prefix="ctp", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ConnectionTerminationPointType(_nrb_cri.CommonResourceInfoType):
     """One channel of a physical or floating termination point, which connections are made to.
 
@@ -87,14 +87,14 @@ class ConnectionTerminationPointType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Ctp(ConnectionTerminationPointType):
     """A connection termination point."""
 
     __xml__ = _M.element("ctp")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ConnectionTerminationPointListType(_x.XmlObject):
     """Connection termination points."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/eh/v1", prefix="eh", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderType(_nrb_cri.CommonResourceInfoType):
     """A rack, shelf, slot or the like. It holds other holders, or one piece of equipment.
 
@@ -70,14 +70,14 @@ class EquipmentHolderType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Eh(EquipmentHolderType):
     """An equipment holder."""
 
     __xml__ = _M.element("eh")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderTypeAcceptableEquipmentTypeList(_x.XmlObject):
     """What fits into it.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/eq/v1", prefix="eq", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentType(_nrb_cri.CommonResourceInfoType):
     """A card or another replaceable unit.
 
@@ -77,7 +77,7 @@ class EquipmentType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Eq(EquipmentType):
     """A piece of equipment."""
 

@@ -17,7 +17,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentOrEquipmentHolderType(_x.XmlObject):
     """Either a piece of equipment or an equipment holder."""
 
@@ -34,7 +34,7 @@ class EquipmentOrEquipmentHolderType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentOrEquipmentHolderListType(_x.XmlObject):
     """Equipment and equipment holders.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/ftp/v1", prefix="ftp", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FloatingTerminationPointType(_nrb_cri.CommonResourceInfoType):
     """An end of signals inside a managed element, with no port of its own.
 
@@ -87,14 +87,14 @@ class FloatingTerminationPointType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Ftp(FloatingTerminationPointType):
     """A floating termination point."""
 
     __xml__ = _M.element("ftp")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FloatingTerminationPointListType(_x.XmlObject):
     """Floating termination points."""
 

@@ -30,7 +30,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataType(_x.XmlObject):
     """An inventory, or a part of one.
 
@@ -57,7 +57,7 @@ class InventoryDataType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTypeMdList(_x.XmlObject):
     """The management domains.
 
@@ -70,7 +70,7 @@ class InventoryDataTypeMdList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("md", "md", "nrf.invdata:ManagementDomainInventoryType", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTypeTmdList(_x.XmlObject):
     """The transmission descriptors.
 
@@ -85,7 +85,7 @@ class InventoryDataTypeTmdList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTypeOsList(_x.XmlObject):
     """The operations systems.
 
@@ -98,7 +98,7 @@ class InventoryDataTypeOsList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("os", "os", "nrf.invdata:OperationsSystemInventoryType", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class DataQualityIndicatorType(_x.XmlObject):
     """How far what is said of an object can be trusted.
 
@@ -122,7 +122,7 @@ class DataQualityIndicatorType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainInventoryType(_x.XmlObject):
     """A management domain and what is in it.
 
@@ -158,7 +158,7 @@ class ManagementDomainInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainInventoryTypeMeList(_x.XmlObject):
     """Its managed elements.
 
@@ -173,7 +173,7 @@ class ManagementDomainInventoryTypeMeList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainInventoryTypeMlsnList(_x.XmlObject):
     """Its multi-layer subnetworks.
 
@@ -188,7 +188,7 @@ class ManagementDomainInventoryTypeMlsnList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainInventoryTypeTlList(_x.XmlObject):
     """Its topological links.
 
@@ -203,7 +203,7 @@ class ManagementDomainInventoryTypeTlList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementInventoryType(_x.XmlObject):
     """A managed element and what is in it.
 
@@ -242,7 +242,7 @@ class ManagedElementInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementInventoryTypeEhList(_x.XmlObject):
     """The equipment holders directly in it.
 
@@ -257,7 +257,7 @@ class ManagedElementInventoryTypeEhList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementInventoryTypePtpList(_x.XmlObject):
     """Its physical termination points.
 
@@ -272,7 +272,7 @@ class ManagedElementInventoryTypePtpList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementInventoryTypeFtpList(_x.XmlObject):
     """Its floating termination points.
 
@@ -287,7 +287,7 @@ class ManagedElementInventoryTypeFtpList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderInventoryType(_x.XmlObject):
     """An equipment holder and what is in it.
 
@@ -317,7 +317,7 @@ class EquipmentHolderInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderInventoryTypeEhList(_x.XmlObject):
     """The holders directly in it.
 
@@ -332,7 +332,7 @@ class EquipmentHolderInventoryTypeEhList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentInventoryType(_x.XmlObject):
     """A piece of equipment and its relations.
 
@@ -365,7 +365,7 @@ class EquipmentInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PhysicalTerminationPointInventoryType(_x.XmlObject):
     """A physical termination point and what is in it.
 
@@ -401,7 +401,7 @@ class PhysicalTerminationPointInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PhysicalTerminationPointInventoryTypeCtpList(_x.XmlObject):
     """Its connection termination points.
 
@@ -416,7 +416,7 @@ class PhysicalTerminationPointInventoryTypeCtpList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FloatingTerminationPointInventoryType(_x.XmlObject):
     """A floating termination point and what is in it.
 
@@ -452,7 +452,7 @@ class FloatingTerminationPointInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FloatingTerminationPointInventoryTypeCtpList(_x.XmlObject):
     """Its connection termination points.
 
@@ -467,7 +467,7 @@ class FloatingTerminationPointInventoryTypeCtpList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ConnectionTerminationPointInventoryType(_x.XmlObject):
     """A connection termination point and its relations.
 
@@ -497,7 +497,7 @@ class ConnectionTerminationPointInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MultiLayerSubnetworkInventoryType(_x.XmlObject):
     """A multi-layer subnetwork and what is in it.
 
@@ -530,7 +530,7 @@ class MultiLayerSubnetworkInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MultiLayerSubnetworkInventoryTypeSncList(_x.XmlObject):
     """Its subnetwork connections.
 
@@ -545,7 +545,7 @@ class MultiLayerSubnetworkInventoryTypeSncList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubnetworkConnectionInventoryType(_x.XmlObject):
     """A subnetwork connection and its way.
 
@@ -572,7 +572,7 @@ class SubnetworkConnectionInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TopologicalLinkInventoryType(_x.XmlObject):
     """A topological link.
 
@@ -596,7 +596,7 @@ class TopologicalLinkInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TransmissionDescriptorInventoryType(_x.XmlObject):
     """A transmission descriptor.
 
@@ -620,7 +620,7 @@ class TransmissionDescriptorInventoryType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OperationsSystemInventoryType(_x.XmlObject):
     """An operations system and its relations.
 

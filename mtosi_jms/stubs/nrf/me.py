@@ -30,7 +30,7 @@ class CommunicationStateType(_x.XmlEnum):
     CS_UNAVAILABLE = "CS_UNAVAILABLE"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementType(_nrb_cri.CommonResourceInfoType):
     """A managed element of the network.
 
@@ -77,14 +77,14 @@ class ManagedElementType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Me(ManagedElementType):
     """A managed element."""
 
     __xml__ = _M.element("me")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementListType(_x.XmlObject):
     """Managed elements."""
 

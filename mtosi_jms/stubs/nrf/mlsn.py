@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/mlsn/v1", prefix="mlsn", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MultiLayerSubnetworkType(_nrb_cri.CommonResourceInfoType):
     """A part of the network in which connections are made.
 
@@ -37,14 +37,14 @@ class MultiLayerSubnetworkType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Mlsn(MultiLayerSubnetworkType):
     """A part of the network in which connections are made."""
 
     __xml__ = _M.element("mlsn")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MultiLayerSubnetworkListType(_x.XmlObject):
     """Multi-layer subnetworks."""
 

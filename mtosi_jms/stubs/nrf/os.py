@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/os/v1", prefix="os", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OperationsSystemType(_nrb_cri.CommonResourceInfoType):
     """A management system, as a resource in its own right.
 
@@ -54,14 +54,14 @@ class OperationsSystemType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Os(OperationsSystemType):
     """An operations system."""
 
     __xml__ = _M.element("os")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OperationsSystemListType(_x.XmlObject):
     """Operations systems."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/ptp/v1", prefix="ptp", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PhysicalTerminationPointType(_nrb_cri.CommonResourceInfoType):
     """A port, where signals enter or leave a managed element.
 
@@ -76,14 +76,14 @@ class PhysicalTerminationPointType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Ptp(PhysicalTerminationPointType):
     """A physical termination point."""
 
     __xml__ = _M.element("ptp")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PhysicalTerminationPointListType(_x.XmlObject):
     """Physical termination points."""
 

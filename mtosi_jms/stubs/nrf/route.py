@@ -16,7 +16,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class RouteType(_x.XmlObject):
     """The way of a connection through the network.
 
@@ -29,14 +29,14 @@ class RouteType(_x.XmlObject):
     __xml__ = _M.complex_type("RouteType", (_x.E("cc_list", "ccList", "nrf.cc:CrossConnectListType"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Route(RouteType):
     """A route."""
 
     __xml__ = _M.element("route")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class RouteListType(_x.XmlObject):
     """Several routes.
 

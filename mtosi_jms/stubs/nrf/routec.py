@@ -17,7 +17,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class RouteChangeType(_fmw_ei.EventInformationType):
     """The route of a connection changes, or a step towards that is taken.
 
@@ -38,7 +38,7 @@ class RouteChangeType(_fmw_ei.EventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class RouteChange(RouteChangeType):
     """The route of a connection changes."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/snc/v1", prefix="snc", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubnetworkConnectionType(_nrb_cri.CommonResourceInfoType):
     """A path for traffic through a subnetwork.
 
@@ -128,14 +128,14 @@ class SubnetworkConnectionType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Snc(SubnetworkConnectionType):
     """A path for traffic through a subnetwork."""
 
     __xml__ = _M.element("snc")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubnetworkConnectionTypeAEndPointsRole(_x.XmlObject):
     """What each A end does, in the order of the ends.
 
@@ -148,7 +148,7 @@ class SubnetworkConnectionTypeAEndPointsRole(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("role", "role", "nrf.com:EndPointRoleType", max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubnetworkConnectionTypeZEndPointsRole(_x.XmlObject):
     """What each Z end does, in the order of the ends.
 
@@ -161,7 +161,7 @@ class SubnetworkConnectionTypeZEndPointsRole(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("role", "role", "nrf.com:EndPointRoleType", max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SubnetworkConnectionListType(_x.XmlObject):
     """Subnetwork connections."""
 

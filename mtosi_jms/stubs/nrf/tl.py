@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/tl/v1", prefix="tl", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TopologicalLinkType(_nrb_cri.CommonResourceInfoType):
     """A link between termination points, such as a fibre between two ports.
 
@@ -50,14 +50,14 @@ class TopologicalLinkType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Tl(TopologicalLinkType):
     """A topological link."""
 
     __xml__ = _M.element("tl")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TopologicalLinkListType(_x.XmlObject):
     """Topological links."""
 

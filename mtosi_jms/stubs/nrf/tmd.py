@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/nrf/xsd/tmd/v1", prefix="tmd", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TransmissionDescriptorType(_nrb_cri.CommonResourceInfoType):
     """A set of transmission parameters that termination points and connections can share.
 
@@ -60,14 +60,14 @@ class TransmissionDescriptorType(_nrb_cri.CommonResourceInfoType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Tmd(TransmissionDescriptorType):
     """A transmission descriptor."""
 
     __xml__ = _M.element("tmd")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TransmissionDescriptorListType(_x.XmlObject):
     """Transmission descriptors."""
 

@@ -18,7 +18,7 @@ _M = _x.Module(
 )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TerminationPointDataType(_x.XmlObject):
     """A termination point, and what is set there.
 
@@ -53,7 +53,7 @@ class TerminationPointDataType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TerminationPointDataListType(_x.XmlObject):
     """Several of them.
 

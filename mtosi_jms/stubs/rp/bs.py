@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.tmforum.org/mtop/rp/xsd/bs/v1", prefix="bs", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class BackupStatusType(_fmw_cei.CommonEventInformationType):
     """The backup of a managed element has come to another stage.
 
@@ -37,7 +37,7 @@ class BackupStatusType(_fmw_cei.CommonEventInformationType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class BackupStatus(BackupStatusType):
     """A backup has come to another stage."""
 

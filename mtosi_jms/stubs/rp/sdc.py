@@ -28,7 +28,7 @@ class CurrentOperationStatusType(_x.XmlEnum):
     ABORTED = "ABORTED"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class BackupStatusType(_x.XmlObject):
     """How far a backup has come.
 

@@ -60,6 +60,9 @@ class _GetActiveAlarms(_s.BoundOperation["_rtm_ar.GetActiveAlarmsRequest", "_rtm
     ) -> _rtm_ar.GetActiveAlarmsResponse:
         """The active alarms that meet a condition.
 
+        Faults: commLoss, internalError, invalidInput, notImplemented, tooManyOpenIterators, unableToComply,
+        unsupportedCompressionFormat, unsupportedPackingFormat.
+
         Args:
             filter: Which of them; all when absent.
         """
@@ -110,6 +113,8 @@ class _GetActiveAlarmsCount(
     ) -> _rtm_ar.GetActiveAlarmsCountResponse:
         """How many active alarms meet a condition.
 
+        Faults: commLoss, internalError, invalidInput, notImplemented, unableToComply.
+
         Args:
             filter: Which of them to count; all when absent.
         """
@@ -146,11 +151,11 @@ class AlarmRetrieval(_s.Service):
     """
 
     __service__ = _INFO
+    get_active_alarms = _GetActiveAlarms(None, 0)
+    get_active_alarms_count = _GetActiveAlarmsCount(None, 1)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_active_alarms = _GetActiveAlarms(self, 0)
-        self.get_active_alarms_count = _GetActiveAlarmsCount(self, 1)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

@@ -33,7 +33,7 @@ class AlarmSourceType(_x.XmlEnum):
     NOT_APPLICABLE = "NOT_APPLICABLE"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ActiveAlarmFilterType(_x.XmlObject):
     """Which active alarms are wanted; an absent part says nothing.
 
@@ -93,7 +93,7 @@ class ActiveAlarmFilterType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsRequest(_x.XmlObject):
     """Asks for the active alarms.
 
@@ -106,14 +106,14 @@ class GetActiveAlarmsRequest(_x.XmlObject):
     __xml__ = _M.element("getActiveAlarmsRequest", (_x.E("filter", "filter", "rtm.ar:ActiveAlarmFilterType"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsResponse(_nra_alm.AlarmListType):
     """The alarms asked for, or one batch of them."""
 
     __xml__ = _M.element("getActiveAlarmsResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsException(_x.XmlObject):
     """Why they could not be given."""
 
@@ -188,7 +188,7 @@ class GetActiveAlarmsException(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCountRequest(_x.XmlObject):
     """Asks for the number of active alarms.
 
@@ -201,7 +201,7 @@ class GetActiveAlarmsCountRequest(_x.XmlObject):
     __xml__ = _M.element("getActiveAlarmsCountRequest", (_x.E("filter", "filter", "rtm.ar:ActiveAlarmFilterType"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCountResponse(_x.XmlObject):
     """Their number.
 
@@ -216,7 +216,7 @@ class GetActiveAlarmsCountResponse(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCountException(_x.XmlObject):
     """Why they could not be counted."""
 

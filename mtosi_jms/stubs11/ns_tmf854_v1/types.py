@@ -332,7 +332,7 @@ class ConnectionDirectionT(_x.XmlEnum):
     CD_BI = "CD_BI"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorExtensionsT(_x.XmlObject):
     """What a vendor adds: any elements."""
 
@@ -352,7 +352,7 @@ class VendorExtensionsT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NamingAttributesT(_x.NamingAttributesMixin, _x.XmlObject):
     """The name of an object: a value for each kind of object from the outermost to the innermost."""
 
@@ -404,7 +404,7 @@ class NamingAttributesT(_x.NamingAttributesMixin, _x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AliasNameListT(_x.XmlObject):
     """Further names by which other systems know an object."""
 
@@ -424,7 +424,7 @@ class AliasNameListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AliasNameListTAlias(_x.XmlObject):
     """Content of element alias."""
 
@@ -441,7 +441,7 @@ class AliasNameListTAlias(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayerRateListT(_x.XmlObject):
     """A list of layers on its own."""
 
@@ -466,7 +466,7 @@ class LayerRateListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NamingAttributesListT(_x.XmlObject):
     """Names of objects."""
 
@@ -486,7 +486,7 @@ class NamingAttributesListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NVSListT(_x.XmlObject):
     """A list of labelled text values on its own."""
 
@@ -506,7 +506,7 @@ class NVSListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NameAndStringValueT(_x.XmlObject):
     """One labelled text value."""
 
@@ -529,7 +529,7 @@ class NameAndStringValueT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PerceivedSeverityListT(_x.XmlObject):
     """Several severities."""
 
@@ -551,7 +551,7 @@ class PerceivedSeverityListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProbableCauseListT(_x.XmlObject):
     """Several probable causes."""
 
@@ -571,7 +571,7 @@ class ProbableCauseListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProbableCauseT(_x.XmlObject):
     """What probably caused an alarm, such as LOS; a vendor's own cause begins with PROP_.
 
@@ -599,7 +599,7 @@ class ProbableCauseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AlarmT(_x.XmlObject):
     """Trouble on an object. It is told again when it changes, and with severity PS_CLEARED when it is over."""
 
@@ -701,7 +701,7 @@ class AlarmT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventInformationT(_x.XmlObject):
     """What an event is about, and when it was."""
 
@@ -738,7 +738,7 @@ class EventInformationT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SpecificProblemListT(_x.XmlObject):
     """Several troubles in closer terms."""
 
@@ -749,7 +749,7 @@ class SpecificProblemListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CorrelatedNotificationListT(_x.XmlObject):
     """Related notifications, object by object."""
 
@@ -768,7 +768,7 @@ class CorrelatedNotificationListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CorrelatedNotificationsT(_x.XmlObject):
     """Related notifications about one object."""
 
@@ -785,7 +785,7 @@ class CorrelatedNotificationsT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotifIDListT(_x.XmlObject):
     """Identifiers of notifications."""
 
@@ -794,7 +794,7 @@ class NotifIDListT(_x.XmlObject):
     __xml__ = _M.complex_type("NotifIDList_T", (_x.E("notification_id", "notificationId", _x.STRING, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AnyListT(_x.XmlObject):
     """Open content: any number of elements from any namespace. It carries vendor extensions and payloads whose type
     the header does not fix.
@@ -805,7 +805,7 @@ class AnyListT(_x.XmlObject):
     __xml__ = _M.complex_type("AnyList_T", (_x.ANY("any_", min=1),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProposedRepairActionListT(_x.XmlObject):
     """Several things to do about a trouble."""
 
@@ -816,7 +816,7 @@ class ProposedRepairActionListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventT(_x.XmlObject):
     """One event; its element says of which kind."""
 
@@ -880,7 +880,7 @@ class EventT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectCreationT(_x.XmlObject):
     """An object is new."""
 
@@ -897,7 +897,7 @@ class ObjectCreationT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectDeletionT(_x.XmlObject):
     """An object is gone."""
 
@@ -914,7 +914,7 @@ class ObjectDeletionT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AttributeValueChangeT(_x.XmlObject):
     """Attributes of an object have new values."""
 
@@ -933,7 +933,7 @@ class AttributeValueChangeT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class StateChangeT(_x.XmlObject):
     """States of an object have new values."""
 
@@ -952,7 +952,7 @@ class StateChangeT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ObjectDiscoveryT(_x.XmlObject):
     """An object was found in the network, which may have no full name yet."""
 
@@ -992,7 +992,7 @@ class ObjectDiscoveryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EProtectionSwitchT(_x.XmlObject):
     """Work has moved to another piece of equipment that protects the first, or back."""
 
@@ -1057,7 +1057,7 @@ class EProtectionSwitchT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProtectionSwitchT(_x.XmlObject):
     """Traffic has moved from one termination point to another that protects it, or back."""
 
@@ -1127,7 +1127,7 @@ class ProtectionSwitchT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeartbeatT(_x.XmlObject):
     """A sign of life of the named system.
 
@@ -1165,7 +1165,7 @@ class HeartbeatT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FileTransferStatusT(_x.XmlObject):
     """How far the transfer of one file has come."""
 
@@ -1202,7 +1202,7 @@ class FileTransferStatusT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventLossOccuredT(_x.XmlObject):
     """The sender can no longer deliver every event; what it told before is complete.
 
@@ -1243,7 +1243,7 @@ class EventLossOccuredT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventLossClearedT(_x.XmlObject):
     """The sender delivers every event again; a receiver should now ask for what it missed.
 
@@ -1281,7 +1281,7 @@ class EventLossClearedT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class VendorNotificationT(_x.XmlObject):
     """An event of a vendor's own kind; its particulars stand in the vendor extensions."""
 
@@ -1305,7 +1305,7 @@ class VendorNotificationT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeaderT(_x.XmlObject):
     """What a message is, where it comes from and where it goes; the fields come in any order."""
 
@@ -1447,14 +1447,14 @@ class HeaderT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Header(HeaderT):
     """Element header."""
 
     __xml__ = _M.element("header")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeaderTMsgSpecificProperties(_x.XmlObject):
     """Content of element msgSpecificProperties."""
 
@@ -1466,7 +1466,7 @@ class HeaderTMsgSpecificProperties(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class HeaderTMsgSpecificPropertiesProperty(_x.XmlObject):
     """Content of element property."""
 
@@ -1482,7 +1482,7 @@ class HeaderTMsgSpecificPropertiesProperty(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ActivityStatusT(_x.XmlObject):
     """The outcome of an activity, with room to say more."""
 
@@ -1498,7 +1498,7 @@ class ActivityStatusT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProcessingFailureExceptionT(_x.XmlObject):
     """Why a request failed: a code, and a reason in words."""
 
@@ -1531,14 +1531,14 @@ class ProcessingFailureExceptionT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ProcessingFailureException(ProcessingFailureExceptionT):
     """Element ProcessingFailureException."""
 
     __xml__ = _M.element("ProcessingFailureException")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryT(_x.XmlObject):
     """Asks for the inventory or a part of it."""
 
@@ -1560,14 +1560,14 @@ class GetInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventory(GetInventoryT):
     """Element getInventory."""
 
     __xml__ = _M.element("getInventory")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryIteratorT(_x.XmlObject):
     """Asks for the next batch of an inventory."""
 
@@ -1585,14 +1585,14 @@ class GetInventoryIteratorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryIterator(GetInventoryIteratorT):
     """Element getInventoryIterator."""
 
     __xml__ = _M.element("getInventoryIterator")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryResponseT(_x.XmlObject):
     """The inventory asked for, or one batch of it."""
 
@@ -1612,14 +1612,14 @@ class GetInventoryResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetInventoryResponse(GetInventoryResponseT):
     """Element getInventoryResponse."""
 
     __xml__ = _M.element("getInventoryResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataT(_x.XmlObject):
     """An inventory, or a part of one."""
 
@@ -1646,14 +1646,14 @@ class InventoryDataT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MTOSIInventoryData(InventoryDataT):
     """Element MTOSI_InventoryData."""
 
     __xml__ = _M.element("MTOSI_InventoryData")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsT(_x.XmlObject):
     """Asks for the managed elements of a domain."""
 
@@ -1673,14 +1673,14 @@ class GetAllManagedElementsT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElements(GetAllManagedElementsT):
     """Element getAllManagedElements."""
 
     __xml__ = _M.element("getAllManagedElements")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetMeIteratorT(_x.XmlObject):
     """Asks for the next batch of managed elements."""
 
@@ -1698,14 +1698,14 @@ class GetMeIteratorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetMeIterator(GetMeIteratorT):
     """Element getMeIterator."""
 
     __xml__ = _M.element("getMeIterator")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsResponseT(_x.XmlObject):
     """The managed elements asked for."""
 
@@ -1725,14 +1725,14 @@ class GetAllManagedElementsResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementsResponse(GetAllManagedElementsResponseT):
     """Element getAllManagedElementsResponse."""
 
     __xml__ = _M.element("getAllManagedElementsResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementNamesT(_x.XmlObject):
     """Asks for the names of the managed elements of a domain."""
 
@@ -1752,14 +1752,14 @@ class GetAllManagedElementNamesT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllManagedElementNames(GetAllManagedElementNamesT):
     """Element getAllManagedElementNames."""
 
     __xml__ = _M.element("getAllManagedElementNames")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllObjectNamesIteratorT(_x.XmlObject):
     """Asks for the next batch of names."""
 
@@ -1777,14 +1777,14 @@ class GetAllObjectNamesIteratorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllObjectNamesIterator(GetAllObjectNamesIteratorT):
     """Element getAllObjectNamesIterator."""
 
     __xml__ = _M.element("getAllObjectNamesIterator")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllObjectNamesResponseT(_x.XmlObject):
     """The names asked for."""
 
@@ -1804,14 +1804,14 @@ class GetAllObjectNamesResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllObjectNamesResponse(GetAllObjectNamesResponseT):
     """Element getAllObjectNamesResponse."""
 
     __xml__ = _M.element("getAllObjectNamesResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElementT(_x.XmlObject):
     """Asks for one managed element."""
 
@@ -1831,14 +1831,14 @@ class GetManagedElementT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElement(GetManagedElementT):
     """Element getManagedElement."""
 
     __xml__ = _M.element("getManagedElement")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElementResponseT(_x.XmlObject):
     """The managed element asked for."""
 
@@ -1858,14 +1858,14 @@ class GetManagedElementResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetManagedElementResponse(GetManagedElementResponseT):
     """Element getManagedElementResponse."""
 
     __xml__ = _M.element("getManagedElementResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentT(_x.XmlObject):
     """Asks for all equipment and holders in an element or a holder, at any depth."""
 
@@ -1885,14 +1885,14 @@ class GetAllEquipmentT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipment(GetAllEquipmentT):
     """Element getAllEquipment."""
 
     __xml__ = _M.element("getAllEquipment")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentOrHolderIteratorT(_x.XmlObject):
     """Asks for the next batch of equipment and holders."""
 
@@ -1910,14 +1910,14 @@ class GetEquipmentOrHolderIteratorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentOrHolderIterator(GetEquipmentOrHolderIteratorT):
     """Element getEquipmentOrHolderIterator."""
 
     __xml__ = _M.element("getEquipmentOrHolderIterator")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentResponseT(_x.XmlObject):
     """The equipment and holders asked for."""
 
@@ -1937,14 +1937,14 @@ class GetAllEquipmentResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetAllEquipmentResponse(GetAllEquipmentResponseT):
     """Element getAllEquipmentResponse."""
 
     __xml__ = _M.element("getAllEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipmentT(_x.XmlObject):
     """Asks for what is directly in a holder."""
 
@@ -1964,14 +1964,14 @@ class GetContainedEquipmentT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipment(GetContainedEquipmentT):
     """Element getContainedEquipment."""
 
     __xml__ = _M.element("getContainedEquipment")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipmentResponseT(_x.XmlObject):
     """The equipment and holders inside it."""
 
@@ -1991,14 +1991,14 @@ class GetContainedEquipmentResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetContainedEquipmentResponse(GetContainedEquipmentResponseT):
     """Element getContainedEquipmentResponse."""
 
     __xml__ = _M.element("getContainedEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentT(_x.XmlObject):
     """Asks for one piece of equipment or one holder."""
 
@@ -2018,14 +2018,14 @@ class GetEquipmentT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipment(GetEquipmentT):
     """Element getEquipment."""
 
     __xml__ = _M.element("getEquipment")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentResponseT(_x.XmlObject):
     """The piece of equipment or the holder asked for."""
 
@@ -2045,14 +2045,14 @@ class GetEquipmentResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetEquipmentResponse(GetEquipmentResponseT):
     """Element getEquipmentResponse."""
 
     __xml__ = _M.element("getEquipmentResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsT(_x.XmlObject):
     """Asks for the alarms that are active."""
 
@@ -2072,14 +2072,14 @@ class GetActiveAlarmsT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarms(GetActiveAlarmsT):
     """Element getActiveAlarms."""
 
     __xml__ = _M.element("getActiveAlarms")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCountT(_x.XmlObject):
     """Asks how many alarms are active."""
 
@@ -2099,14 +2099,14 @@ class GetActiveAlarmsCountT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCount(GetActiveAlarmsCountT):
     """Element getActiveAlarmsCount."""
 
     __xml__ = _M.element("getActiveAlarmsCount")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCountResponseT(_x.XmlObject):
     """Their number."""
 
@@ -2126,14 +2126,14 @@ class GetActiveAlarmsCountResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsCountResponse(GetActiveAlarmsCountResponseT):
     """Element getActiveAlarmsCountResponse."""
 
     __xml__ = _M.element("getActiveAlarmsCountResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmIteratorT(_x.XmlObject):
     """Asks for the next batch of alarms."""
 
@@ -2151,14 +2151,14 @@ class GetActiveAlarmIteratorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmIterator(GetActiveAlarmIteratorT):
     """Element getActiveAlarmIterator."""
 
     __xml__ = _M.element("getActiveAlarmIterator")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsResponseT(_x.XmlObject):
     """The alarms asked for, or one batch of them."""
 
@@ -2178,14 +2178,14 @@ class GetActiveAlarmsResponseT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsResponse(GetActiveAlarmsResponseT):
     """Element getActiveAlarmsResponse."""
 
     __xml__ = _M.element("getActiveAlarmsResponse")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NotifyT(_x.XmlObject):
     """Carries notifications of one topic."""
 
@@ -2208,14 +2208,14 @@ class NotifyT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Notify(NotifyT):
     """Element notify."""
 
     __xml__ = _M.element("notify")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SimpleFilterT(_x.XmlObject):
     """Which objects are wanted, and how much of each."""
 
@@ -2242,7 +2242,7 @@ class SimpleFilterT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SimpleFilterTIncludedObjectType(_x.XmlObject):
     """Content of element includedObjectType."""
 
@@ -2258,7 +2258,7 @@ class SimpleFilterTIncludedObjectType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTMdList(_x.XmlObject):
     """Content of element mdList."""
 
@@ -2267,7 +2267,7 @@ class InventoryDataTMdList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("md", "md", "ns_tmf854_v1.types:MDInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTTopLevelTlList(_x.XmlObject):
     """Content of element topLevelTlList."""
 
@@ -2278,7 +2278,7 @@ class InventoryDataTTopLevelTlList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTTmdList(_x.XmlObject):
     """Content of element tmdList."""
 
@@ -2287,7 +2287,7 @@ class InventoryDataTTmdList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("tmd", "tmd", "ns_tmf854_v1.types:TMDInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class InventoryDataTOsList(_x.XmlObject):
     """Content of element osList."""
 
@@ -2296,7 +2296,7 @@ class InventoryDataTOsList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("os", "os", "ns_tmf854_v1.types:OSInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ActiveAlarmFilterT(_x.XmlObject):
     """Which active alarms are wanted; an absent part says nothing."""
 
@@ -2326,7 +2326,7 @@ class ActiveAlarmFilterT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class GetActiveAlarmsResponseTActiveAlarmList(_x.XmlObject):
     """Content of element activeAlarmList."""
 
@@ -2337,7 +2337,7 @@ class GetActiveAlarmsResponseTActiveAlarmList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MDInventoryT(_x.XmlObject):
     """A management domain with all in it."""
 
@@ -2382,7 +2382,7 @@ class MDInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MDInventoryTSupportingOSNameList(_x.XmlObject):
     """Content of element supportingOSNameList."""
 
@@ -2393,7 +2393,7 @@ class MDInventoryTSupportingOSNameList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MDInventoryTMeList(_x.XmlObject):
     """Content of element meList."""
 
@@ -2402,7 +2402,7 @@ class MDInventoryTMeList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("me_inv", "meInv", "ns_tmf854_v1.types:MEInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MDInventoryTTlList(_x.XmlObject):
     """Content of element tlList."""
 
@@ -2411,7 +2411,7 @@ class MDInventoryTTlList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("tl_inv", "tlInv", "ns_tmf854_v1.types:TLInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagementDomainT(_x.XmlObject):
     """A set of resources that is managed as one; the outermost step of most names."""
 
@@ -2466,7 +2466,7 @@ class ManagementDomainT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class SourceT(_x.XmlObject):
     """The origin of what is known about a resource, with room to say more."""
 
@@ -2482,7 +2482,7 @@ class SourceT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ResourceStateT(_x.XmlObject):
     """The life cycle stage of a resource."""
 
@@ -2500,7 +2500,7 @@ class ResourceStateT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MEInventoryT(_x.XmlObject):
     """A managed element with all in it."""
 
@@ -2546,7 +2546,7 @@ class MEInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MEInventoryTEhList(_x.XmlObject):
     """Content of element ehList."""
 
@@ -2555,7 +2555,7 @@ class MEInventoryTEhList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("eh_inv", "ehInv", "ns_tmf854_v1.types:EHInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MEInventoryTPtpList(_x.XmlObject):
     """Content of element ptpList."""
 
@@ -2564,7 +2564,7 @@ class MEInventoryTPtpList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("ptp_inv", "ptpInv", "ns_tmf854_v1.types:PTPInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class MEInventoryTFtpList(_x.XmlObject):
     """Content of element ftpList."""
 
@@ -2573,7 +2573,7 @@ class MEInventoryTFtpList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("ftp_inv", "ftpInv", "ns_tmf854_v1.types:FTPInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementT(_x.XmlObject):
     """A managed element of the network."""
 
@@ -2657,7 +2657,7 @@ class ManagedElementT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EHInventoryT(_x.XmlObject):
     """An equipment holder with all in it."""
 
@@ -2691,7 +2691,7 @@ class EHInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EHInventoryTEhList(_x.XmlObject):
     """Content of element ehList."""
 
@@ -2700,7 +2700,7 @@ class EHInventoryTEhList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("eh_inv", "ehInv", "ns_tmf854_v1.types:EHInventoryT", min=1, max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderT(_x.XmlObject):
     """A rack, shelf, slot or the like. It holds other holders, or one piece of equipment."""
 
@@ -2794,7 +2794,7 @@ class EquipmentHolderT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentHolderTAcceptableEquipmentTypeList(_x.XmlObject):
     """Content of element acceptableEquipmentTypeList."""
 
@@ -2805,7 +2805,7 @@ class EquipmentHolderTAcceptableEquipmentTypeList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EQInventoryT(_x.XmlObject):
     """A piece of equipment and what it is tied to."""
 
@@ -2848,7 +2848,7 @@ class EQInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentT(_x.XmlObject):
     """A card or another replaceable unit."""
 
@@ -2949,7 +2949,7 @@ class EquipmentT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ServiceStateT(_x.XmlObject):
     """Whether a resource serves, with room to say more."""
 
@@ -2965,7 +2965,7 @@ class ServiceStateT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class DataQualityIndicatorT(_x.XmlObject):
     """How far what is said of an object can be trusted."""
 
@@ -2990,7 +2990,7 @@ class DataQualityIndicatorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PTPInventoryT(_x.XmlObject):
     """A port with its channels."""
 
@@ -3030,7 +3030,7 @@ class PTPInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PTPInventoryTCtpList(_x.XmlObject):
     """Content of element ctpList."""
 
@@ -3039,7 +3039,7 @@ class PTPInventoryTCtpList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("ctp_inv", "ctpInv", "ns_tmf854_v1.types:CTPInventoryT", max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PhysicalTerminationPointT(_x.XmlObject):
     """A port, where signals enter or leave a managed element."""
 
@@ -3138,7 +3138,7 @@ class PhysicalTerminationPointT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayeredParametersListT(_x.XmlObject):
     """Transmission parameters of several layers."""
 
@@ -3150,7 +3150,7 @@ class LayeredParametersListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class LayeredParametersT(_x.XmlObject):
     """What is set or measured on one layer."""
 
@@ -3175,7 +3175,7 @@ class LayeredParametersT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class CTPInventoryT(_x.XmlObject):
     """A channel."""
 
@@ -3200,7 +3200,7 @@ class CTPInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ConnectionTerminationPointT(_x.XmlObject):
     """One channel of a physical or floating termination point, which connections are made to."""
 
@@ -3307,7 +3307,7 @@ class ConnectionTerminationPointT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FTPInventoryT(_x.XmlObject):
     """A floating termination point with its channels."""
 
@@ -3347,7 +3347,7 @@ class FTPInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FTPInventoryTCtpList(_x.XmlObject):
     """Content of element ctpList."""
 
@@ -3356,7 +3356,7 @@ class FTPInventoryTCtpList(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.E("ctp_inv", "ctpInv", "ns_tmf854_v1.types:CTPInventoryT", max=None),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class FloatingTerminationPointT(_x.XmlObject):
     """An end of signals inside a managed element, with no port of its own."""
 
@@ -3463,7 +3463,7 @@ class FloatingTerminationPointT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TLInventoryT(_x.XmlObject):
     """A topological link."""
 
@@ -3488,7 +3488,7 @@ class TLInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TopologicalLinkT(_x.XmlObject):
     """A link between termination points, such as a fibre between two ports."""
 
@@ -3558,7 +3558,7 @@ class TopologicalLinkT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TMDInventoryT(_x.XmlObject):
     """A transmission descriptor."""
 
@@ -3583,7 +3583,7 @@ class TMDInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TransmissionDescriptorT(_x.XmlObject):
     """A set of transmission parameters that termination points and connections can share."""
 
@@ -3649,7 +3649,7 @@ class TransmissionDescriptorT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OSInventoryT(_x.XmlObject):
     """An operations system and what it manages."""
 
@@ -3693,7 +3693,7 @@ class OSInventoryT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OSInventoryTSubordinateOSNameList(_x.XmlObject):
     """Content of element subordinateOSNameList."""
 
@@ -3704,7 +3704,7 @@ class OSInventoryTSubordinateOSNameList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OSInventoryTSupportedMDNameList(_x.XmlObject):
     """Content of element supportedMDNameList."""
 
@@ -3715,7 +3715,7 @@ class OSInventoryTSupportedMDNameList(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OperationsSystemT(_x.XmlObject):
     """A management system, as a resource in its own right."""
 
@@ -3782,7 +3782,7 @@ class OperationsSystemT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ManagedElementListT(_x.XmlObject):
     """Managed elements."""
 
@@ -3802,7 +3802,7 @@ class ManagedElementListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentOrHolderListT(_x.XmlObject):
     """Equipment and holders."""
 
@@ -3813,7 +3813,7 @@ class EquipmentOrHolderListT(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EquipmentOrHolderT(_x.XmlObject):
     """A piece of equipment or an equipment holder."""
 

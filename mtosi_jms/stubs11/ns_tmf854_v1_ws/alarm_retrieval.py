@@ -74,7 +74,10 @@ class _GetActiveAlarms(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetActiveAlarmsResponse:
-        """The alarms that a filter accepts."""
+        """The alarms that a filter accepts.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -154,6 +157,8 @@ class _GetActiveAlarmsIterator(
         """The next batch of them.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+
+        Faults: ProcessingFailureException.
         """
         return self.invoke(
             request,
@@ -227,7 +232,10 @@ class _GetActiveAlarmsCount(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetActiveAlarmsCountResponse:
-        """How many there are."""
+        """How many there are.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -283,12 +291,12 @@ class AlarmRetrieval(_s.Service):
     """
 
     __service__ = _INFO
+    get_active_alarms = _GetActiveAlarms(None, 0)
+    get_active_alarms_iterator = _GetActiveAlarmsIterator(None, 1)
+    get_active_alarms_count = _GetActiveAlarmsCount(None, 2)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_active_alarms = _GetActiveAlarms(self, 0)
-        self.get_active_alarms_iterator = _GetActiveAlarmsIterator(self, 1)
-        self.get_active_alarms_count = _GetActiveAlarmsCount(self, 2)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

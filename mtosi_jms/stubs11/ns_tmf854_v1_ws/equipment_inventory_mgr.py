@@ -86,7 +86,10 @@ class _GetAllEquipment(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetAllEquipmentResponse:
-        """All in an element or a holder, at any depth."""
+        """All in an element or a holder, at any depth.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -166,6 +169,8 @@ class _GetAllEquipmentIterator(
         """The next batch of it.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+
+        Faults: ProcessingFailureException.
         """
         return self.invoke(
             request,
@@ -239,7 +244,10 @@ class _GetContainedEquipment(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetContainedEquipmentResponse:
-        """What is directly in a holder."""
+        """What is directly in a holder.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -315,7 +323,10 @@ class _GetEquipment(_s.BoundOperation["_ns_tmf854_v1_types.GetEquipment", "_ns_t
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetEquipmentResponse:
-        """One piece of equipment or one holder, by its name."""
+        """One piece of equipment or one holder, by its name.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -375,13 +386,13 @@ class EquipmentInventoryMgr(_s.Service):
     """
 
     __service__ = _INFO
+    get_all_equipment = _GetAllEquipment(None, 0)
+    get_all_equipment_iterator = _GetAllEquipmentIterator(None, 1)
+    get_contained_equipment = _GetContainedEquipment(None, 2)
+    get_equipment = _GetEquipment(None, 3)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_all_equipment = _GetAllEquipment(self, 0)
-        self.get_all_equipment_iterator = _GetAllEquipmentIterator(self, 1)
-        self.get_contained_equipment = _GetContainedEquipment(self, 2)
-        self.get_equipment = _GetEquipment(self, 3)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

@@ -60,7 +60,10 @@ class _GetInventory(_s.BoundOperation["_ns_tmf854_v1_types.GetInventory", "_ns_t
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetInventoryResponse:
-        """The part of the inventory that a filter names."""
+        """The part of the inventory that a filter names.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -117,6 +120,8 @@ class _GetInventoryIterator(
         """The next batch of it.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+
+        Faults: ProcessingFailureException.
         """
         return self.invoke(
             request,
@@ -166,11 +171,11 @@ class InventoryRetrieval(_s.Service):
     """
 
     __service__ = _INFO
+    get_inventory = _GetInventory(None, 0)
+    get_inventory_iterator = _GetInventoryIterator(None, 1)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_inventory = _GetInventory(self, 0)
-        self.get_inventory_iterator = _GetInventoryIterator(self, 1)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

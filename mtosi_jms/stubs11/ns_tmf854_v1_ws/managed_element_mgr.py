@@ -98,7 +98,10 @@ class _GetAllManagedElements(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetAllManagedElementsResponse:
-        """The managed elements of a domain."""
+        """The managed elements of a domain.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -178,6 +181,8 @@ class _GetAllManagedElementsIterator(
         """The next batch of them.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+
+        Faults: ProcessingFailureException.
         """
         return self.invoke(
             request,
@@ -251,7 +256,10 @@ class _GetAllManagedElementNames(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetAllObjectNamesResponse:
-        """The names of the managed elements of a domain."""
+        """The names of the managed elements of a domain.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -331,6 +339,8 @@ class _GetAllManagedElementNamesIterator(
         """The next batch of these names.
 
         Deprecated over JMS: an iterator stays open at the supplier. Ask for batches instead (C41).
+
+        Faults: ProcessingFailureException.
         """
         return self.invoke(
             request,
@@ -404,7 +414,10 @@ class _GetManagedElement(
         options: _s.CallOptions | None = None,
         timeout: float | None = None,
     ) -> _ns_tmf854_v1_types.GetManagedElementResponse:
-        """One managed element, by its name."""
+        """One managed element, by its name.
+
+        Faults: ProcessingFailureException.
+        """
         return self.invoke(
             request,
             _s.CallOptions.of(options, timeout),
@@ -474,14 +487,14 @@ class ManagedElementMgr(_s.Service):
     """
 
     __service__ = _INFO
+    get_all_managed_elements = _GetAllManagedElements(None, 0)
+    get_all_managed_elements_iterator = _GetAllManagedElementsIterator(None, 1)
+    get_all_managed_element_names = _GetAllManagedElementNames(None, 2)
+    get_all_managed_element_names_iterator = _GetAllManagedElementNamesIterator(None, 3)
+    get_managed_element = _GetManagedElement(None, 4)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.get_all_managed_elements = _GetAllManagedElements(self, 0)
-        self.get_all_managed_elements_iterator = _GetAllManagedElementsIterator(self, 1)
-        self.get_all_managed_element_names = _GetAllManagedElementNames(self, 2)
-        self.get_all_managed_element_names_iterator = _GetAllManagedElementNamesIterator(self, 3)
-        self.get_managed_element = _GetManagedElement(self, 4)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):
