@@ -99,11 +99,10 @@ def shown_half_made(show: Callable[[T], str]) -> Callable[[T], str]:
 @recursive_repr("...")
 @shown_half_made
 def shown_in_part(self: Any) -> str:
-    """The `__repr__` of a dataclass without the fields that are None or an empty list, tuple or dict; those with a
-    secret's name are masked."""
+    """The `__repr__` of a dataclass without the fields that are None or an empty list, tuple or dict."""
     fields = [(field.name, getattr(self, field.name)) for field in dataclasses.fields(self) if field.repr]
     shown = [
-        f"{name}={MASK if is_secret(name) else repr(value)}"
+        f"{name}={value!r}"
         for name, value in fields
         if value is not None and (value or not isinstance(value, list | tuple | dict))
     ]

@@ -222,7 +222,7 @@ class Supplier:
         check_count("threads", threads)
         if threads < 1:
             raise ConfigError(f"threads must be at least 1, not {threads}")
-        if self._threads:
+        if self._threads and not self._stopped.is_set():
             raise IllegalStateError("the supplier was started before; for more threads, start(threads=...) once")
         for session, consumer in [self._open() for _ in range(threads)]:
             with self._lock:

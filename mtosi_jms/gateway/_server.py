@@ -114,7 +114,10 @@ class HttpServer:
         return False
 
     def start(self) -> Self:
-        """Starts to serve. Raises IllegalStateError: it was started before; TransportError: it did not start in time."""
+        """Starts to serve.
+
+        Raises IllegalStateError: it was started before; TransportError: it does not start in time.
+        """
         if self._thread.ident is not None:
             raise IllegalStateError(f"{self.url}: the server was started before")
         self._thread.start()

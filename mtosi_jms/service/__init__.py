@@ -373,7 +373,7 @@ class BoundOperation(Generic[Request, Response]):
 
     def __set_name__(self, owner: type[Service], name: str) -> None:
         self.info = owner.__service__.operations[self._index]
-        self._known_as(name, type(self).__call__.__doc__)  # type: ignore[attr-defined]
+        self._known_as(name, type(self).__call__.__doc__)
 
     def __get__(self, service: Service | None, owner: type[Service]) -> Self:
         if service is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +53,12 @@ password_file = "secrets/broker"
 names = "jndi.properties"
 options = { send_timeout = 10, prefetch = 1 }
 """
+
+
+def test_each_process_that_shares_the_file_has_its_own_client_id(write: Write) -> None:
+    write('client_id = "noc-{host}-{pid}"\n[environments.dev]\nurl = "memory:dev"\n')
+    with mtosi.connect(environment="dev") as connection:
+        assert connection.client_id == f"noc-{socket.gethostname()}-{os.getpid()}"
 
 
 def test_a_connection_of_an_environment(write: Write) -> None:

@@ -46,6 +46,9 @@ def test_stop_ends_all_threads(small_ems: Any) -> None:
         connection = InterceptedConnection(opened)
         supplier = Supplier(connection, SUPPLIER, [small_ems()]).start(threads=5)
         assert (len(supplier_threads()), len(connection.sessions)) == (5, 5)
+        with pytest.raises(IllegalStateError, match="started before"):
+            supplier.start()
+        assert len(supplier_threads()) == 5
         supplier.stop()
         assert supplier_threads() == []
         supplier.stop()

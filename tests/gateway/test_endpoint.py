@@ -16,7 +16,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.errors import ConfigError, TransportError
+from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpServer, Request, Store
 from mtosi_jms.header import MTOSI_1X
@@ -251,10 +251,12 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="iterators"):
             HttpOptions(iterators=0)
 
-    def test_a_port_that_is_taken(self, serve: Any, services: Any) -> None:
+    def test_a_port_that_is_taken_and_a_second_start(self, serve: Any, services: Any) -> None:
         server = serve(services)
         with pytest.raises(TransportError, match="cannot listen"):
             HttpServer(Endpoint(ByDispatcher(Dispatcher([]))), "127.0.0.1", int(server.url.rpartition(":")[2]))
+        with pytest.raises(IllegalStateError, match="started before"):
+            server.start()
 
 
 class TestTime:

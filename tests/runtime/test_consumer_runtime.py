@@ -471,6 +471,10 @@ class TestDraining:
         assert runtime.drain()
         with pytest.raises(IllegalStateError, match="once"):
             runtime.run()
+        with desk.runtime() as runtime:
+            with pytest.raises(IllegalStateError, match="once"):
+                runtime.start()
+            assert runtime.health.state is State.RUNNING
 
 
 class TestSettingUp:

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import math
+import pydoc
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,11 @@ from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
+from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
+from mtosi_jms.stubs.nrf.me import Me
 from mtosi_jms.testing import SUPPLIER, Pair, exchange
 
 SECRET = "S3cr3t-Mark"
@@ -61,6 +64,37 @@ ROLES: dict[str, Callable[[Any], Any]] = {
 )
 def test_something_else_for_a_connection(role: str, given: Any, said: str) -> None:
     assert refusal(lambda: ROLES[role](given)).startswith(f"{role}: {said}")
+
+
+def test_a_topic_takes_no_replies(pair: Pair) -> None:
+    said = refusal(lambda: Requestor(pair.connection, sender_uri="topic:Alarms"))
+    assert "is a topic" in said
+    assert "queue, or reply_to, or temporary_reply=True" in said
+    Requestor(pair.connection, sender_uri="topic:Alarms", temporary_reply=True).close()
+
+
+def test_the_operations_of_a_class_explain_themselves_and_are_called_on_a_stub(pair: Pair) -> None:
+    for operation in (
+        ManagedElementRetrieval.get_managed_element,
+        pair.stub(ManagedElementRetrieval).get_managed_element,
+    ):
+        lines = pydoc.plain(pydoc.render_doc(operation)).splitlines()
+        assert lines[2].startswith("get_managed_element(request: ")
+        assert lines[3] == "    One managed element, by its name."
+        assert "Faults: commLoss, entityNotFound, " in lines[5]
+    assert "is called on a stub" in refusal(lambda: ManagedElementRetrieval.get_managed_element(me_ref="ME=1"))
+
+
+def test_the_package_shows_its_public_names_alone() -> None:
+    assert {*dir(mtosi)} == {*mtosi.__all__, "__version__"}
+
+
+def test_what_is_not_set_is_not_shown() -> None:
+    element = Me(name=name("ME=1"), location="Bergen")
+    assert "None" not in repr(element)
+    assert repr(element).endswith(", location='Bergen')")
+    assert repr(CallOptions(timeout=3.0)) == "CallOptions(timeout=3.0)"
+    assert repr(Envelope(body=element)) == f"Envelope(body={element!r}, version='1.1')"
 
 
 def test_something_else_for_a_requestor(pair: Pair) -> None:

@@ -113,6 +113,12 @@ REFUSED: dict[str, tuple[Callable[[ModuleType, ModuleType], Any], str, str]] = {
     "a-base-class": (
         lambda c, o: c.Drawing(part=[c.BoxType()]), "Drawing.part[0]", "ShapeType is needed, not BoxType",
     ),
+    "name-as-text": (lambda c, o: Me(name="MD=1"), "Me.name", "write name(...) of mtosi_jms.stubs.fmw.nam"),
+    "name-as-a-pair": (lambda c, o: Me(name=("MD", "1")), "Me.name", "write name(...) of mtosi_jms.stubs.fmw.nam"),
+    "namesake": (
+        lambda c, o: c.Drawing(circle=type("Circle", (), {"__module__": "elsewhere"})()), "Drawing.circle",
+        "constructs.Circle is needed, not elsewhere.Circle",
+    ),
     "no-class": (lambda c, o: c.Drawing(circle="round"), "Drawing.circle", "Circle is needed, not str"),
     "xml-for-an-object": (lambda c, o: c.Drawing(circle=_raw("<a/>")), "Drawing.circle", "not RawXml"),
     "abstract-type": (lambda c, o: c.Drawing(part=[c.ShapeType(id="1")]), "Drawing.part[0]", "ShapeType is abstract"),

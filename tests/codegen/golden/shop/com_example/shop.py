@@ -64,6 +64,8 @@ class _ListOrders(
 
         Without any, all orders.
 
+        Faults: listOrdersException.
+
         Args:
             customer_id: Whose orders.
         """
@@ -141,11 +143,11 @@ class Shop(_s.Service):
     """
 
     __service__ = _INFO
+    list_orders = _ListOrders(None, 0)
+    notify = _Notify(None, 1)
 
     def __init__(self, caller: _s.Caller, destination: _s.Address) -> None:
         super().__init__(caller, destination)
-        self.list_orders = _ListOrders(self, 0)
-        self.notify = _Notify(self, 1)
         self.aio = _Aio(self)
 
     class Supplier(_s.SupplierBase):

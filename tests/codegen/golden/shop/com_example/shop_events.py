@@ -11,7 +11,7 @@ from . import shop_messages as _com_example_shop_messages
 _M = _x.Module(__name__, "http://www.example.com/shop/events", prefix="e", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class DeliveredType(_com_example_shop_messages.EventType):
     """Type DeliveredType."""
 
@@ -20,7 +20,7 @@ class DeliveredType(_com_example_shop_messages.EventType):
     __xml__ = _M.complex_type("DeliveredType", (_x.E("order_name", "orderName", _x.STRING, min=1),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Delivered(DeliveredType):
     """Element delivered."""
 

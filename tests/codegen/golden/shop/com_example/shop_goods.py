@@ -32,7 +32,7 @@ class AmountType(_x.XmlEnum):
     SOME = "SOME"
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class NamedType(_x.XmlObject):
     """Type NamedType."""
 
@@ -41,7 +41,7 @@ class NamedType(_x.XmlObject):
     __xml__ = _M.complex_type("NamedType", (_x.E("name", "name", _x.TOKEN),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class PriceType(_x.XmlObject):
     """Type PriceType."""
 
@@ -57,7 +57,7 @@ class PriceType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OrderType(NamedType):
     """Type OrderType."""
 
@@ -77,7 +77,7 @@ class OrderType(NamedType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OrderTypeLine(_x.XmlObject):
     """Content of element line."""
 
@@ -109,7 +109,7 @@ class OrderTypeLine(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OrderTypeVendorExtensions(_x.XmlObject):
     """Content of element vendorExtensions."""
 
@@ -118,14 +118,14 @@ class OrderTypeVendorExtensions(_x.XmlObject):
     __xml__ = _M.complex_type(None, (_x.ANY("any_", namespace="##other"),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Order(OrderType):
     """Element order."""
 
     __xml__ = _M.element("order")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Remark(_x.XmlObject):
     """Element remark."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _M = _x.Module(__name__, "http://www.example.com/shop/messages", prefix="m", root=__name__.rsplit(".", 2)[0])
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Header(_x.XmlObject):
     """Element header."""
 
@@ -33,7 +33,7 @@ class Header(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ListOrdersRequest(_x.XmlObject):
     """Orders that meet all conditions.
 
@@ -57,7 +57,7 @@ class ListOrdersRequest(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class OrderListType(_x.XmlObject):
     """Type OrderListType."""
 
@@ -69,7 +69,7 @@ class OrderListType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ListOrdersResponse(_x.XmlObject):
     """Element listOrdersResponse."""
 
@@ -80,7 +80,7 @@ class ListOrdersResponse(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class TroubleType(_x.XmlObject):
     """Type TroubleType."""
 
@@ -89,21 +89,21 @@ class TroubleType(_x.XmlObject):
     __xml__ = _M.complex_type("TroubleType", (_x.E("reason", "reason", _x.STRING),))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class UnknownCustomer(TroubleType):
     """Element unknownCustomer."""
 
     __xml__ = _M.element("unknownCustomer")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Closed(TroubleType):
     """Element closed."""
 
     __xml__ = _M.element("closed")
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class AllTroublesType(_x.XmlObject):
     """Type AllTroublesType."""
 
@@ -120,7 +120,7 @@ class AllTroublesType(_x.XmlObject):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class ListOrdersException(AllTroublesType):
     """Element listOrdersException."""
 
@@ -134,7 +134,7 @@ class ListOrdersException(AllTroublesType):
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class EventType(_x.XmlObject):
     """Type EventType."""
 
@@ -143,14 +143,14 @@ class EventType(_x.XmlObject):
     __xml__ = _M.complex_type("EventType", (_x.E("at", "at", _x.DATE_TIME, min=1),), abstract=True)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Event(EventType):
     """Element event."""
 
     __xml__ = _M.element("event", abstract=True)
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)
 class Notify(_x.XmlObject):
     """Element notify."""
 
