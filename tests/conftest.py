@@ -26,6 +26,7 @@ from mtosi_jms.xmlbind import encode, modules_of, register_package
 
 from . import cores as xml_cores
 from .brokers import Brokers
+from .browsers import axe, chromium  # noqa: F401 - fixtures
 from .integrations.least import least
 from .java_tools import JavaTools
 from .lake_jars import DELTA_CATALOG, lake_settings

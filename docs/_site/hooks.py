@@ -5,10 +5,10 @@
 - the front page, the change log and the rules for contributors, from the files in the root of the repository;
 - the examples, each a page with its code;
 - the commands, from their parsers;
-- the Python interface, a page for each public module that has names of its own, from its docstrings;
-- the drawings of the patterns, from the tables that the code runs.
+- the Python interface, a page for each public module that has names of its own, from its docstrings.
 
-A link to a file of the repository that is not a page of the site becomes plain text.
+A link that is called as its file, such as [spark.md](spark.md), gets the title of that page. A link to a file of the
+repository that is not a page of the site becomes plain text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import io
 import os
 import pkgutil
 import re
-import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -33,9 +32,6 @@ from mtosi_jms.cli import COMMANDS, parser_for
 from mtosi_jms.errors import MissingExtraError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(Path(__file__).parent))
-
-from drawings import pattern_drawings  # noqa: E402 - MkDocs loads this file by its path
 
 COPIED: Final = {
     "README.md": "index.md",
@@ -50,7 +46,7 @@ _INNER: Final = ("cli", "closing", "jars", "masking", "report", "stubs")
 
 _LINK: Final = re.compile(r"(?<!!)\[((?:[^\[\]]|`[^`]*`)+)\]\(([^)\s]+)\)")
 _CODE: Final = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.DOTALL | re.MULTILINE)
-_DRAWING: Final = re.compile(r"<!-- drawing: (\w+) -->")
+_TITLE: Final = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def public_modules() -> list[str]:
@@ -68,7 +64,8 @@ def public_modules() -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of all commands and packages into the navigation, in the places that mkdocs.yml names."""
+    """Put the version into the site's name, and the pages of all commands and packages where mkdocs.yml names them."""
+    config.site_name = f"{config.site_name} {mtosi_jms.__version__}"
     config.nav = _filled(
         config.nav,
         {
@@ -99,10 +96,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Turn links to files of the repository into links of the site, and put drawings in their places."""
+    """Turn links to files of the repository into links of the site."""
     source = page.file.src_uri
-    drawings = pattern_drawings()
-    markdown = _DRAWING.sub(lambda found: drawings[found[1]], markdown)
     folder = _folder_of(source)
     parts, end = [], 0
     for code in _CODE.finditer(markdown):
@@ -167,8 +162,10 @@ def _linked(text: str, folder: Path, source: str, files: Files) -> str:
         if "://" in target or target.startswith("mailto:") or not path:
             return found[0]
         page = _page_of((folder / path).resolve())
-        if page is None or files.get_file_from_path(page) is None:
+        if page is None or (there := files.get_file_from_path(page)) is None:
             return found[0] if (folder / path).resolve().suffix in (".svg", ".png") else label
+        if label.endswith(".md") and (title := _TITLE.search(there.content_string)):
+            label = title[1]
         return f"[{label}]({os.path.relpath(page, Path(source).parent)}{mark}{anchor})"
 
     return _LINK.sub(link, text)

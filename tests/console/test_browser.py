@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -23,28 +21,15 @@ from mtosi_jms.console import Bounds, Console, Traffic
 from mtosi_jms.gateway import HttpServer
 from mtosi_jms.spool import SpoolFolder
 
+from ..browsers import look  # noqa: TID252
+
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 
 PATIENCE = 60_000.0
 """Milliseconds."""
 RED = re.compile(r"rgb\((2[0-9]{2}), ([0-9]{1,2}), ([0-9]{1,2})\)")
-AXE = "axe-core@4.14.1"
 NARROW = {"width": 400, "height": 800}
 WIDE = {"width": 1280, "height": 800}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    found = next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-    )
-    if not found:
-        pytest.skip("there is no Chromium: on Debian or Ubuntu, apt-get install chromium")
-    with playwright.sync_playwright() as engine:
-        root = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = engine.chromium.launch(executable_path=found, args=root)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -53,16 +38,6 @@ def said() -> Iterator[list[str]]:
     found: list[str] = []
     yield found
     assert found == []
-
-
-def look(page: Any, axe: str, url: str) -> list[str]:
-    """What keeps people out of a page, in axe's words; the page is no wider than the window."""
-    page.goto(url)
-    page.evaluate(axe)
-    found = page.evaluate("axe.run()")["violations"]
-    width = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert width == 0, f"{url} is wider than the window"
-    return [f"{url} {one['id']}: {[node['html'] for node in one['nodes']]}" for one in found]
 
 
 @pytest.fixture
@@ -144,18 +119,6 @@ def test_by_keyboard_while_the_page_changes(server: HttpServer, traffic: Traffic
     page.keyboard.press("Enter")
     playwright.expect(page.get_by_role("heading", name="Replies")).to_be_visible()
     assert asked
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """axe-core, from the npm registry."""
-    if shutil.which("npm") is None:
-        pytest.skip("there is no npm, which brings axe-core")
-    folder = tmp_path_factory.mktemp("axe")
-    command = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", AXE]
-    if subprocess.run(command, cwd=folder, capture_output=True, timeout=120).returncode:
-        pytest.skip(f"{AXE} cannot be had")
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.endurance

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+import mtosi_jms
 from mtosi_jms.cli import COMMANDS
 
 pytest.importorskip("mkdocs")
@@ -54,3 +55,17 @@ def test_public_modules_have_pages(hooks: ModuleType) -> None:
     modules = hooks.public_modules()
     assert {"mtosi_jms", "mtosi_jms.errors", "mtosi_jms.jms.selector", "mtosi_jms.spark"} <= set(modules)
     assert [name for name in modules if "._" in name or name.startswith("mtosi_jms.stubs")] == []
+
+
+def test_the_name_has_the_version(config: Any) -> None:
+    assert config.site_name == f"mtosi-jms {mtosi_jms.__version__}"
+
+
+def test_a_link_that_is_called_as_its_file_gets_the_title_of_the_page(hooks: ModuleType, config: Any) -> None:
+    from mkdocs.structure.files import File, Files
+
+    files = Files([File("stomp.md", config.docs_dir, config.site_dir, use_directory_urls=True)])
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="exchanges.md"))
+    for written, shown in (("stomp.md", "ActiveMQ and Artemis over STOMP"), ("the brokers", "the brokers")):
+        made = hooks.on_page_markdown(f"See [{written}](stomp.md#jars).", page, config, files)
+        assert made == f"See [{shown}](stomp.md#jars)."
