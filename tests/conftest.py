@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import nullcontext
@@ -25,6 +24,7 @@ from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import encode, modules_of, register_package
 
 from . import cores as xml_cores
+from . import waiting
 from .brokers import Brokers
 from .browsers import axe, chromium  # noqa: F401 - fixtures
 from .integrations.least import least
@@ -314,21 +314,8 @@ def selector_maker() -> type[SelectorMaker]:
 
 @pytest.fixture
 def background() -> Callable[[Callable[[], Any]], Future[Any]]:
-    """Runs an action in its own thread. Get the result from the future, with a time-out that reveals a hang."""
-
-    def start(action: Callable[[], Any]) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(action())
-            except BaseException as error:  # noqa: BLE001 - the future raises it
-                future.set_exception(error)
-
-        threading.Thread(target=run, daemon=True).start()
-        return future
-
-    return start
+    """Runs an action in its own thread, see `waiting`."""
+    return waiting.background
 
 
 @pytest.fixture(scope="session")

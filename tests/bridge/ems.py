@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from ..java_tools import once  # noqa: TID252
+from ..java_tools import once
 
 HERE = Path(__file__).parent
 COMPILER = ("org.jacorb:jacorb-idl-compiler:3.9", "java_cup:java_cup:0.9e")

@@ -31,7 +31,7 @@ from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElement
 from mtosi_jms.testing import exchange
 from mtosi_jms.xmlbind import to_element
 
-from ..release import SHARED  # noqa: TID252
+from ..release import SHARED
 
 Capture = pytest.CaptureFixture[str]
 Call = Callable[..., tuple[int, str, str]]

@@ -21,70 +21,54 @@ _numbers = itertools.count()
 XSD = "http://www.w3.org/2001/XMLSchema"
 
 
-@pytest.fixture(scope="session")
-def xsd() -> Callable[..., str]:
+def xsd(body: str, namespace: str = "urn:t", more: str = "", form: str = "qualified") -> str:
     """A schema around some definitions: prefix `x` for XML Schema, `t` for its own namespace."""
-
-    def make(body: str, namespace: str = "urn:t", more: str = "", form: str = "qualified") -> str:
-        target = f'targetNamespace="{namespace}" xmlns:t="{namespace}"' if namespace else ""
-        return (
-            f'<?xml version="1.0"?>\n<x:schema xmlns:x="{XSD}" {target} elementFormDefault="{form}" {more}>\n'
-            f"{body}\n</x:schema>\n"
-        )
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def wsdl() -> Callable[..., str]:
-    """A WSDL around some definitions: `w`, `s` (SOAP), `x`, `t` (its own namespace), `m` (urn:m, the messages')."""
-
-    def make(body: str, namespace: str = "urn:w", more: str = "") -> str:
-        return (
-            '<?xml version="1.0"?>\n<w:definitions xmlns:w="http://schemas.xmlsoap.org/wsdl/"'
-            f' xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:x="{XSD}" xmlns:m="urn:m"'
-            f' xmlns:t="{namespace}" targetNamespace="{namespace}" {more}>\n{body}\n</w:definitions>\n'
-        )
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def messages(xsd: Callable[..., str]) -> str:
-    """The schema `urn:m` with the elements of the operation `ask`."""
-    return xsd(
-        '<x:element name="askRequest"><x:complexType><x:sequence>'
-        '<x:element name="what" type="x:string" minOccurs="0"/></x:sequence></x:complexType></x:element>'
-        '<x:element name="askResponse" type="t:AnswerType"/>'
-        '<x:complexType name="AnswerType"><x:sequence><x:element name="answer" type="x:string"/>'
-        "</x:sequence></x:complexType>"
-        '<x:element name="askException"><x:complexType><x:choice><x:element ref="t:refused"/>'
-        '<x:element ref="t:lost"/></x:choice></x:complexType></x:element>'
-        '<x:element name="refused" type="t:TroubleType"/><x:element name="lost" type="t:TroubleType"/>'
-        '<x:complexType name="TroubleType"><x:sequence><x:element name="reason" type="x:string" minOccurs="0"/>'
-        "</x:sequence></x:complexType>",
-        "urn:m",
+    target = f'targetNamespace="{namespace}" xmlns:t="{namespace}"' if namespace else ""
+    return (
+        f'<?xml version="1.0"?>\n<x:schema xmlns:x="{XSD}" {target} elementFormDefault="{form}" {more}>\n'
+        f"{body}\n</x:schema>\n"
     )
 
 
-@pytest.fixture(scope="session")
-def ask() -> dict[str, str]:
-    """The pieces of a WSDL with the one operation `ask`."""
-    return {
-        "types": '<w:types><x:schema><x:import namespace="urn:m" schemaLocation="messages.xsd"/></x:schema></w:types>',
-        "messages": "".join(
-            f'<w:message name="ask{kind}"><w:part name="body" element="m:ask{kind}"/></w:message>\n'
-            for kind in ("Request", "Response", "Exception")
-        ),
-        "port": '<w:portType name="Oracle_MSG"><w:operation name="ask"><w:input message="t:askRequest"/>'
-        '<w:output message="t:askResponse"/><w:fault name="f" message="t:askException"/></w:operation></w:portType>\n',
-        "binding": '<w:binding name="OracleSoapJmsBinding" type="t:Oracle_MSG">'
-        '<s:binding style="document" transport="http://schemas.xmlsoap.org/soap/jms"/>'
-        '<w:operation name="ask"><s:operation/><w:input><s:body use="literal"/></w:input>'
-        '<w:output><s:body use="literal"/></w:output></w:operation></w:binding>\n',
-        "service": '<w:service name="OracleJms"><w:port name="p" binding="t:OracleSoapJmsBinding">'
-        '<s:address location="jms://somewhere/Oracle"/></w:port></w:service>',
-    }
+def wsdl(body: str, namespace: str = "urn:w", more: str = "") -> str:
+    """A WSDL around some definitions: `w`, `s` (SOAP), `x`, `t` (its own namespace), `m` (urn:m, the messages')."""
+    return (
+        '<?xml version="1.0"?>\n<w:definitions xmlns:w="http://schemas.xmlsoap.org/wsdl/"'
+        f' xmlns:s="http://schemas.xmlsoap.org/wsdl/soap/" xmlns:x="{XSD}" xmlns:m="urn:m"'
+        f' xmlns:t="{namespace}" targetNamespace="{namespace}" {more}>\n{body}\n</w:definitions>\n'
+    )
+
+
+MESSAGES = xsd(
+    '<x:element name="askRequest"><x:complexType><x:sequence>'
+    '<x:element name="what" type="x:string" minOccurs="0"/></x:sequence></x:complexType></x:element>'
+    '<x:element name="askResponse" type="t:AnswerType"/>'
+    '<x:complexType name="AnswerType"><x:sequence><x:element name="answer" type="x:string"/>'
+    "</x:sequence></x:complexType>"
+    '<x:element name="askException"><x:complexType><x:choice><x:element ref="t:refused"/>'
+    '<x:element ref="t:lost"/></x:choice></x:complexType></x:element>'
+    '<x:element name="refused" type="t:TroubleType"/><x:element name="lost" type="t:TroubleType"/>'
+    '<x:complexType name="TroubleType"><x:sequence><x:element name="reason" type="x:string" minOccurs="0"/>'
+    "</x:sequence></x:complexType>",
+    "urn:m",
+)
+"""The schema `urn:m` with the elements of the operation `ask`."""
+ASK = {
+    "types": '<w:types><x:schema><x:import namespace="urn:m" schemaLocation="messages.xsd"/></x:schema></w:types>',
+    "messages": "".join(
+        f'<w:message name="ask{kind}"><w:part name="body" element="m:ask{kind}"/></w:message>\n'
+        for kind in ("Request", "Response", "Exception")
+    ),
+    "port": '<w:portType name="Oracle_MSG"><w:operation name="ask"><w:input message="t:askRequest"/>'
+    '<w:output message="t:askResponse"/><w:fault name="f" message="t:askException"/></w:operation></w:portType>\n',
+    "binding": '<w:binding name="OracleSoapJmsBinding" type="t:Oracle_MSG">'
+    '<s:binding style="document" transport="http://schemas.xmlsoap.org/soap/jms"/>'
+    '<w:operation name="ask"><s:operation/><w:input><s:body use="literal"/></w:input>'
+    '<w:output><s:body use="literal"/></w:output></w:operation></w:binding>\n',
+    "service": '<w:service name="OracleJms"><w:port name="p" binding="t:OracleSoapJmsBinding">'
+    '<s:address location="jms://somewhere/Oracle"/></w:port></w:service>',
+}
+"""The pieces of a WSDL with the one operation `ask`."""
 
 
 @pytest.fixture
@@ -144,7 +128,6 @@ def module(build: Callable[..., Result], package: Callable[[Result], str]) -> Ca
     return make
 
 
-@pytest.fixture(scope="session")
-def rules() -> Callable[[Result], list[str]]:
+def rules(result: Result) -> list[str]:
     """The rules of a result's findings, sorted."""
-    return lambda result: [finding.rule for finding in result.findings]
+    return [finding.rule for finding in result.findings]

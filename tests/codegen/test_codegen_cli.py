@@ -16,6 +16,8 @@ from mtosi_codegen import cli
 from mtosi_codegen.cli import main
 from mtosi_codegen.render import MARK
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 HERE = Path(__file__).parent
 SOURCES = str(HERE / "sources")
 Run = Callable[..., tuple[int, str, str]]
@@ -96,7 +98,7 @@ def test_strict_refuses_repairs(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "shop").exists()
 
 
-def test_what_can_be_generated_is_generated_all_the_same(run: Run, tree: Any, xsd: Any, tmp_path: Path) -> None:
+def test_what_can_be_generated_is_generated_all_the_same(run: Run, tree: Any, tmp_path: Path) -> None:
     folder = tree({"good.xsd": xsd('<x:element name="e" type="x:int"/>'), "bad.xsd": "<x:schema"})
     code, _, err = run("generate", str(folder), "--package", "p", "--out", str(tmp_path))
     assert code == 1
@@ -149,11 +151,9 @@ def test_an_operation_of_a_file_that_is_left_out_is_said_to_lack_its_file(run: R
     )
 
 
-def test_an_operation_without_its_port_type_is_at_fault_not_wrong_usage(
-    run: Run, tree: Any, wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
-    pieces = "".join(text for name, text in ask.items() if name != "port")
-    folder = tree({"a.wsdl": wsdl(pieces), "messages.xsd": messages})
+def test_an_operation_without_its_port_type_is_at_fault_not_wrong_usage(run: Run, tree: Any) -> None:
+    pieces = "".join(text for name, text in ASK.items() if name != "port")
+    folder = tree({"a.wsdl": wsdl(pieces), "messages.xsd": MESSAGES})
     code, out, err = run("inspect", str(folder), "--operations", "ask")
     assert code == 1
     assert "a.wsdl:" in out
@@ -161,15 +161,13 @@ def test_an_operation_without_its_port_type_is_at_fault_not_wrong_usage(
     assert "no operation" not in err
 
 
-def test_a_run_that_lacks_something_removes_nothing(
-    run: Run, tree: Any, wsdl: Any, xsd: Any, ask: dict[str, str], messages: str, tmp_path: Path
-) -> None:
+def test_a_run_that_lacks_something_removes_nothing(run: Run, tree: Any, tmp_path: Path) -> None:
     place = ("--package", "p", "--out", str(tmp_path / "out"))
     pages = ("--out", str(tmp_path / "pages"))
     folder = tree(
         {
-            "a.wsdl": wsdl("".join(ask.values())),
-            "messages.xsd": messages,
+            "a.wsdl": wsdl("".join(ASK.values())),
+            "messages.xsd": MESSAGES,
             "e.xsd": xsd('<x:element name="e" type="x:int"/>'),
         }
     )
@@ -178,7 +176,7 @@ def test_a_run_that_lacks_something_removes_nothing(
     assert run("docs", *sources, *pages)[0] == 0
     package = tmp_path / "out" / "p"
     before, pages_before = content(package), content(tmp_path / "pages")
-    (folder / "a.wsdl").write_text(wsdl("".join({**ask, "types": ""}.values())))
+    (folder / "a.wsdl").write_text(wsdl("".join({**ASK, "types": ""}.values())))
     code, out, err = run("generate", *sources, *place)
     assert code == 1
     assert "; 1 service failed" in out
@@ -192,16 +190,14 @@ def test_a_run_that_lacks_something_removes_nothing(
     assert err.endswith(kept)
     assert run("docs", *sources, *pages)[0] == 1
     assert content(tmp_path / "pages").keys() >= pages_before.keys()
-    (folder / "a.wsdl").write_text(wsdl("".join(ask.values())))
+    (folder / "a.wsdl").write_text(wsdl("".join(ASK.values())))
     assert run("generate", *sources, *place)[0] == 0
     assert content(package) == before
 
 
-def test_an_http_service_needs_to_be_asked_for(
-    run: Run, tree: Any, wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
-    text = wsdl("".join(ask.values()).replace("soap/jms", "soap/http").replace("jms://", "http://"))
-    file = tree({"a.wsdl": text, "messages.xsd": messages}) / "a.wsdl"
+def test_an_http_service_needs_to_be_asked_for(run: Run, tree: Any) -> None:
+    text = wsdl("".join(ASK.values()).replace("soap/jms", "soap/http").replace("jms://", "http://"))
+    file = tree({"a.wsdl": text, "messages.xsd": MESSAGES}) / "a.wsdl"
     code, _, err = run("inspect", str(file))
     assert code == 1
     code, out, err = run("inspect", str(file), "--bindings", "all")

@@ -12,6 +12,8 @@ from mtosi_codegen import RULES, Result
 from mtosi_codegen.findings import Finding, Findings
 from mtosi_jms.errors import SchemaError
 
+from .conftest import ASK, MESSAGES, wsdl
+
 Case = tuple[str, dict[str, str], str, int, str]
 PREFIXES = (
     'xmlns:x="http://www.w3.org/2001/XMLSchema" xmlns:w="http://schemas.xmlsoap.org/wsdl/" '
@@ -291,20 +293,16 @@ def test_a_name_whose_namespace_nothing_imports(build: Callable[..., Result], us
         assert finding.message == f"{name} is not defined: nothing that the sources import declares its namespace{hint}"
 
 
-def test_an_operation_whose_namespace_nothing_imports(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str]
-) -> None:
-    findings = build({"a.wsdl": wsdl("".join({**ask, "types": ""}.values()))}).findings
+def test_an_operation_whose_namespace_nothing_imports(build: Callable[..., Result]) -> None:
+    findings = build({"a.wsdl": wsdl("".join({**ASK, "types": ""}.values()))}).findings
     what = "is not defined: nothing that the sources import declares its namespace"
     assert [finding.message for finding in findings if finding.failed] == [
         f"operation 'ask': element {{urn:m}}ask{role} {what}" for role in ("Request", "Response")
     ]
 
 
-def test_a_wsdl_whose_import_is_lost_takes_the_source_of_that_namespace(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
-    result = build({"a.wsdl": wsdl("".join({**ask, "types": ""}.values())), "messages.xsd": messages})
+def test_a_wsdl_whose_import_is_lost_takes_the_source_of_that_namespace(build: Callable[..., Result]) -> None:
+    result = build({"a.wsdl": wsdl("".join({**ASK, "types": ""}.values())), "messages.xsd": MESSAGES})
     assert not result.failed
     assert [str(finding) for finding in result.findings] == [
         "a.wsdl:3: import-missing: namespace urn:m is used here, and the file does not import it; messages.xsd is used"
@@ -366,20 +364,18 @@ def test_sound_sources_have_no_findings(build: Callable[..., Result]) -> None:
     assert build({"a.wsdl": _service()}).findings == ()
 
 
-def test_a_broken_import_of_messages_takes_the_file_that_defines_them(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
+def test_a_broken_import_of_messages_takes_the_file_that_defines_them(build: Callable[..., Result]) -> None:
     def imported(location: str) -> str:
         return f'<w:import namespace="urn:w" location="{location}"/>'
 
     result = build(
         {
-            "call/CallJms.wsdl": wsdl(imported("OraclePortType.wsdl") + ask["binding"]),
-            "call/CallPortType.wsdl": wsdl(imported("OracleMessages.wsdl") + ask["port"]),
-            "call/CallMessages.wsdl": wsdl(ask["types"] + ask["messages"], "urn:c"),
-            "call/messages.xsd": messages,
-            "oracle/OraclePortType.wsdl": wsdl(ask["port"].replace('name="ask"', 'name="tell"')),
-            "oracle/OracleMessages.wsdl": wsdl(ask["messages"].replace("ask", "tell")),
+            "call/CallJms.wsdl": wsdl(imported("OraclePortType.wsdl") + ASK["binding"]),
+            "call/CallPortType.wsdl": wsdl(imported("OracleMessages.wsdl") + ASK["port"]),
+            "call/CallMessages.wsdl": wsdl(ASK["types"] + ASK["messages"], "urn:c"),
+            "call/messages.xsd": MESSAGES,
+            "oracle/OraclePortType.wsdl": wsdl(ASK["port"].replace('name="ask"', 'name="tell"')),
+            "oracle/OracleMessages.wsdl": wsdl(ASK["messages"].replace("ask", "tell")),
         }
     )
     (service,) = result.services

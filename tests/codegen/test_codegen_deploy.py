@@ -18,6 +18,8 @@ from mtosi_codegen.write import write_files
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.jms import NamingContext, Queue
 
+from .conftest import ASK, MESSAGES, wsdl
+
 pytestmark = pytest.mark.obligation("P22")
 Tree = Callable[[Mapping[str, str | bytes]], Path]
 Run = Callable[..., tuple[int, str, str]]
@@ -83,12 +85,12 @@ def test_a_whole_release_takes_addresses(shared: Path, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def small(ask: dict[str, str], messages: str, wsdl: Callable[..., str], tree: Tree) -> Callable[..., Path]:
+def small(tree: Tree) -> Callable[..., Path]:
     """A folder with the interface Oracle, its service as given, the text changed before it is written."""
 
     def make(service: str, change: Callable[[str], str | bytes] = lambda text: text) -> Path:
-        body = ask["types"] + ask["messages"] + ask["port"] + ask["binding"] + service
-        return tree({"in/oracle.wsdl": change(wsdl(body)), "in/messages.xsd": messages}) / "in"
+        body = ASK["types"] + ASK["messages"] + ASK["port"] + ASK["binding"] + service
+        return tree({"in/oracle.wsdl": change(wsdl(body)), "in/messages.xsd": MESSAGES}) / "in"
 
     return make
 
@@ -126,8 +128,8 @@ def test_every_form_of_a_port(small: Any, tmp_path: Path, binding_name: str, ser
 
 
 @pytest.fixture
-def binding_name(ask: dict[str, str]) -> str:
-    return ask["binding"].partition('name="')[2].partition('"')[0]
+def binding_name() -> str:
+    return ASK["binding"].partition('name="')[2].partition('"')[0]
 
 
 def declared(text: str, encoding: str, comment: str = "") -> str:
@@ -160,7 +162,7 @@ def test_every_encoding_stays(
     assert old[-tail:] == new[-tail:]
 
 
-def test_a_port_beside_its_binding_s_file(small: Any, wsdl: Any, tmp_path: Path, binding_name: str) -> None:
+def test_a_port_beside_its_binding_s_file(small: Any, tmp_path: Path, binding_name: str) -> None:
     folder = small("")
     importing = f'<w:import namespace="urn:w" location="oracle.wsdl"/>{PORT.replace("t:B", f"t:{binding_name}")}'
     (folder / "ports.wsdl").write_text(wsdl(importing))

@@ -19,6 +19,8 @@ from mtosi_codegen import Result, generate
 from mtosi_codegen.cli import main
 from mtosi_codegen.docs import MARK, pages
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 HERE = Path(__file__).parent
 SOURCES = HERE / "sources"
 EVIL = "<script>alert('x')</script>"
@@ -143,7 +145,7 @@ def test_every_page_says_what_made_it(files: Pages) -> None:
     assert all(text.startswith(f"{MARK}\n<!DOCTYPE html>\n") for path, text in files.items() if path.endswith(".html"))
 
 
-def test_types_say_how_often_what_and_where_used(build: Callable[..., Result], xsd: Callable[..., str]) -> None:
+def test_types_say_how_often_what_and_where_used(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -172,7 +174,7 @@ def test_types_say_how_often_what_and_where_used(build: Callable[..., Result], x
         assert part in text, part
 
 
-def test_data_cannot_become_markup(build: Callable[..., Result], xsd: Callable[..., str]) -> None:
+def test_data_cannot_become_markup(build: Callable[..., Result]) -> None:
     doc = f"<x:annotation><x:documentation><![CDATA[{EVIL}]]></x:documentation></x:annotation>"
     value = EVIL.replace("<", "&lt;")
     result = build(
@@ -192,9 +194,7 @@ def test_data_cannot_become_markup(build: Callable[..., Result], xsd: Callable[.
     assert EVIL not in "".join(text for path, text in files.items() if path.endswith(".html"))
 
 
-def test_names_that_differ_in_case_alone_get_different_files(
-    build: Callable[..., Result], xsd: Callable[..., str]
-) -> None:
+def test_names_that_differ_in_case_alone_get_different_files(build: Callable[..., Result]) -> None:
     spaces = ["urn:one:Abc", "urn:one:abc", "urn:one:ABC"]
     result = build({f"{n}.xsd": xsd('<x:element name="e" type="x:int"/>', space) for n, space in enumerate(spaces)})
     files = pages(result)
@@ -203,21 +203,19 @@ def test_names_that_differ_in_case_alone_get_different_files(
     assert len({path.casefold() for path in types}) == len(result.model.modules)
 
 
-def test_schemas_alone_and_bindings_and_operations(
-    build: Callable[..., Result], wsdl: Callable[..., str], ask: dict[str, str], messages: str
-) -> None:
-    alone = pages(build({"messages.xsd": messages}))
+def test_schemas_alone_and_bindings_and_operations(build: Callable[..., Result]) -> None:
+    alone = pages(build({"messages.xsd": MESSAGES}))
     assert broken(alone) == []
     assert not any(path.startswith("services/") for path in alone)
-    http = {"a.wsdl": wsdl("".join(ask.values()).replace("soap/jms", "soap/http")), "messages.xsd": messages}
+    http = {"a.wsdl": wsdl("".join(ASK.values()).replace("soap/jms", "soap/http")), "messages.xsd": MESSAGES}
     every = pages(build(http, bindings="all"))
     assert broken(every) == []
     assert sum(path.startswith("services/") for path in every) == 1
 
 
-def test_a_service_that_failed_has_a_page(build: Callable[..., Result], wsdl: Any, ask: Any, messages: str) -> None:
-    text = wsdl("".join(ask.values()).replace("m:askRequest", "m:nothingAtAll"))
-    result = build({"a.wsdl": text, "messages.xsd": messages})
+def test_a_service_that_failed_has_a_page(build: Callable[..., Result]) -> None:
+    text = wsdl("".join(ASK.values()).replace("m:askRequest", "m:nothingAtAll"))
+    result = build({"a.wsdl": text, "messages.xsd": MESSAGES})
     assert result.failed
     files = pages(result)
     assert broken(files) == []
@@ -240,11 +238,9 @@ def test_the_command_makes_examples(root: Path, tmp_path: Path) -> None:
     assert ":getManagedElementRequest xmlns:" in page.text
 
 
-def test_schemas_that_give_no_examples_are_told(
-    tree: Any, wsdl: Any, ask: Any, messages: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clash = messages.replace('name="what" type="x:string"', 'name="what" type="x:string" default="a" fixed="b"')
-    folder = tree({"a.wsdl": wsdl("".join(ask.values())), "messages.xsd": clash})
+def test_schemas_that_give_no_examples_are_told(tree: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    clash = MESSAGES.replace('name="what" type="x:string"', 'name="what" type="x:string" default="a" fixed="b"')
+    folder = tree({"a.wsdl": wsdl("".join(ASK.values())), "messages.xsd": clash})
     assert main(["docs", str(folder), "--out", str(tmp_path / "pages")]) == 0
     assert "mtosi-codegen: pages without examples: " in capsys.readouterr().err
     assert (tmp_path / "pages" / "index.html").is_file()
@@ -268,7 +264,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("more", "code", "made"), [((), 1, True), (("--strict",), 1, False), (("--operations", "no"), 2, False)]
 )
-def test_exit_codes(tree: Any, xsd: Any, tmp_path: Path, more: tuple[str, ...], code: int, made: bool) -> None:
+def test_exit_codes(tree: Any, tmp_path: Path, more: tuple[str, ...], code: int, made: bool) -> None:
     folder = tree({"good.xsd": xsd('<x:element name="e" type="x:int"/>'), "bad.xsd": "<x:schema"})
     out = tmp_path / "pages"
     assert main(["docs", str(folder), "--out", str(out), *more]) == code

@@ -16,6 +16,8 @@ from mtosi_jms.service.registry import services_of
 from mtosi_jms.soap import Envelope, Header, exception_for, fault_class, fault_kinds, parse
 from mtosi_jms.xmlbind import XmlObject, encode
 
+from .conftest import ASK, wsdl, xsd
+
 TROUBLE = (
     '<x:complexType name="Trouble"><x:sequence><x:element name="reason" type="x:string"/>%s</x:sequence>'
     "</x:complexType>"
@@ -32,7 +34,7 @@ EXCEPTIONS = {
 
 
 @pytest.fixture
-def oracle(wsdl: Any, xsd: Any, ask: dict[str, str], build: Callable[..., Result], package: Any) -> Any:
+def oracle(build: Callable[..., Result], package: Any) -> Any:
     """The types of a service whose exception has the given content."""
 
     def make(content: str, more: str = "") -> ModuleType:
@@ -40,7 +42,7 @@ def oracle(wsdl: Any, xsd: Any, ask: dict[str, str], build: Callable[..., Result
         failure = f'<x:complexType name="Failure"><x:choice>{LOCAL}</x:choice></x:complexType>'
         exception = f'<x:element name="askException"><x:complexType>{content}</x:complexType></x:element>'
         schema = xsd(ends + failure + exception + TROUBLE % more, "urn:m")
-        name = package(build({"o.wsdl": wsdl("".join(ask.values())), "messages.xsd": schema}))
+        name = package(build({"o.wsdl": wsdl("".join(ASK.values())), "messages.xsd": schema}))
         return importlib.import_module(f"{name}.urn_m.types")
 
     return make

@@ -17,6 +17,8 @@ from mtosi_jms.compression import NOT_REGULAR
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import XSD
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 Make = Callable[..., str]
 
 
@@ -24,19 +26,19 @@ def _names(sources: Sources) -> list[str]:
     return [document.name for document in sources.documents]
 
 
-def test_a_schema_that_nothing_imports_counts(tree: Any, xsd: Make) -> None:
+def test_a_schema_that_nothing_imports_counts(tree: Any) -> None:
     folder = tree({"b/one.xsd": xsd("", "urn:one"), "a/two.xsd": xsd("", "urn:two")})
     assert _names(load([folder], Findings())) == ["a/two.xsd", "b/one.xsd"]
 
 
-def test_names_are_relative_to_the_common_folder(tree: Any, xsd: Make) -> None:
+def test_names_are_relative_to_the_common_folder(tree: Any) -> None:
     folder = tree({"wsdl/one.xsd": xsd("", "urn:one"), "xsd/two.xsd": xsd("", "urn:two")})
     both = load([folder / "xsd", folder / "wsdl"], Findings())
     assert _names(both) == ["wsdl/one.xsd", "xsd/two.xsd"]
     assert both.digest == load([folder], Findings()).digest
 
 
-def test_the_digest_follows_content_and_name_only(tree: Any, xsd: Make) -> None:
+def test_the_digest_follows_content_and_name_only(tree: Any) -> None:
     text = xsd("", "urn:one")
     here, there = tree({"one.xsd": text}), tree({"one.xsd": text})
     assert here != there
@@ -46,26 +48,26 @@ def test_the_digest_follows_content_and_name_only(tree: Any, xsd: Make) -> None:
 
 
 @pytest.mark.obligation("P23", "C39")
-def test_a_jms_wsdl_is_known_by_its_binding_not_by_its_name(tree: Any, wsdl: Make, ask: dict[str, str]) -> None:
+def test_a_jms_wsdl_is_known_by_its_binding_not_by_its_name(tree: Any) -> None:
     folder = tree(
         {
-            "service.definition": wsdl(ask["binding"]),
-            "plain.wsdl": wsdl(ask["port"]),
+            "service.definition": wsdl(ASK["binding"]),
+            "plain.wsdl": wsdl(ASK["port"]),
             "notes.txt": "no XML at all",
-            ".hidden/copy.wsdl": wsdl(ask["binding"]),
+            ".hidden/copy.wsdl": wsdl(ASK["binding"]),
         }
     )
     assert [root.name for root in load([folder], Findings()).roots] == ["service.definition"]
 
 
-def test_an_http_binding_counts_only_when_asked_for(tree: Any, wsdl: Make, ask: dict[str, str]) -> None:
-    http = ask["binding"].replace("soap/jms", "soap/http")
+def test_an_http_binding_counts_only_when_asked_for(tree: Any) -> None:
+    http = ASK["binding"].replace("soap/jms", "soap/http")
     folder = tree({"a.wsdl": wsdl(http)})
     assert load([folder], Findings()).roots == ()
     assert [root.name for root in load([folder], Findings(), "all").roots] == ["a.wsdl"]
 
 
-def test_utf16_and_byte_order_marks_are_read(tree: Any, xsd: Make) -> None:
+def test_utf16_and_byte_order_marks_are_read(tree: Any) -> None:
     folder = tree(
         {
             "wide.xsd": xsd('<x:element name="a" type="x:string"/>', "urn:wide")
@@ -79,14 +81,12 @@ def test_utf16_and_byte_order_marks_are_read(tree: Any, xsd: Make) -> None:
     assert len(findings) == 0
 
 
-def test_what_a_wsdl_reaches_wins_over_rivals(
-    tree: Any, wsdl: Make, xsd: Make, ask: dict[str, str], messages: str
-) -> None:
+def test_what_a_wsdl_reaches_wins_over_rivals(tree: Any) -> None:
     folder = tree(
         {
-            "service.wsdl": wsdl(ask["types"] + ask["messages"] + ask["port"] + ask["binding"]),
-            "messages.xsd": messages,
-            "aaa.xsd": messages.replace("what", "other"),
+            "service.wsdl": wsdl(ASK["types"] + ASK["messages"] + ASK["port"] + ASK["binding"]),
+            "messages.xsd": MESSAGES,
+            "aaa.xsd": MESSAGES.replace("what", "other"),
             "more.xsd": xsd('<x:element name="extra" type="x:string"/>', "urn:m"),
         }
     )
@@ -95,7 +95,7 @@ def test_what_a_wsdl_reaches_wins_over_rivals(
     assert [(finding.rule, finding.file) for finding in findings] == [("rival-left-out", "aaa.xsd")]
 
 
-def test_of_unreached_rivals_the_fresh_one_wins(tree: Any, xsd: Make) -> None:
+def test_of_unreached_rivals_the_fresh_one_wins(tree: Any) -> None:
     text = xsd('<x:element name="a" type="x:string"/>')
     folder = tree({"A-old.xsd": text, "B.xsd": text, "examples/A.xsd": text, "A - Copy.xsd": text})
     assert _names(load([folder], Findings())) == ["B.xsd"]
@@ -118,7 +118,7 @@ def test_stale_names(name: str, stale: bool) -> None:
     assert looks_stale(name) is stale
 
 
-def test_an_include_without_namespace_takes_the_includers(tree: Any, xsd: Make) -> None:
+def test_an_include_without_namespace_takes_the_includers(tree: Any) -> None:
     part = xsd('<x:complexType name="P"><x:sequence><x:element name="e" type="Q"/></x:sequence></x:complexType>'
                '<x:simpleType name="Q"><x:restriction base="x:string"/></x:simpleType>', "")  # fmt: skip
     folder = tree(
@@ -152,7 +152,7 @@ def test_schemas_without_namespace_in_parts(tree: Any, files: dict[str, str]) ->
     assert {finding.rule for finding in findings} <= {"rival-left-out", "import-namespace", "location-missing"}
 
 
-def test_a_schema_without_namespace_that_is_imported_and_included(tree: Any, xsd: Make) -> None:
+def test_a_schema_without_namespace_that_is_imported_and_included(tree: Any) -> None:
     folder = tree(
         {
             "one.xsd": xsd('<x:include schemaLocation="w.xsd"/>', "urn:one"),
@@ -165,7 +165,7 @@ def test_a_schema_without_namespace_that_is_imported_and_included(tree: Any, xsd
     assert spaces >= {("w.xsd", "urn:one"), ("p.xsd", "urn:one"), ("w.xsd", ""), ("p.xsd", "")}
 
 
-def test_included_and_imported_in_a_circle(tree: Any, xsd: Make) -> None:
+def test_included_and_imported_in_a_circle(tree: Any) -> None:
     folder = tree(
         {
             "one.xsd": xsd('<x:import namespace="urn:two" schemaLocation="two.xsd"/>', "urn:one"),
@@ -175,7 +175,7 @@ def test_included_and_imported_in_a_circle(tree: Any, xsd: Make) -> None:
     assert _names(load([folder / "one.xsd"], Findings())) == ["one.xsd", "two.xsd"]
 
 
-def test_a_location_with_blanks_encoded(tree: Any, xsd: Make) -> None:
+def test_a_location_with_blanks_encoded(tree: Any) -> None:
     folder = tree(
         {
             "one.xsd": xsd('<x:import namespace="urn:two" schemaLocation="two%20b.xsd"/>', "urn:one"),
@@ -198,7 +198,7 @@ def test_no_sources() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission(tree: Any, xsd: Make) -> None:
+def test_a_file_without_permission(tree: Any) -> None:
     folder = tree({"a.xsd": xsd("")})
     (folder / "a.xsd").chmod(0)
     findings = Findings()
@@ -230,7 +230,7 @@ def _refuse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     ],
 )
 def test_what_may_not_be_read_is_a_finding_each(
-    tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch, name: str, file: str, repair: str
+    tree: Any, monkeypatch: pytest.MonkeyPatch, name: str, file: str, repair: str
 ) -> None:
     element = xsd('<x:element name="a" type="x:string"/>', "urn:a")
     folder = tree({"a.xsd": element, "closed/b.xsd": xsd("", "urn:b"), "closed/notes": "no XML"})
@@ -241,16 +241,14 @@ def test_what_may_not_be_read_is_a_finding_each(
     assert "urn_a/types.py" in result.files
 
 
-def test_a_source_folder_that_may_not_be_listed_is_named(tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_folder_that_may_not_be_listed_is_named(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tree({"closed/a.xsd": xsd("", "urn:a")}) / "closed"
     _refuse(monkeypatch, "closed")
     (finding,) = generate([folder]).findings
     assert (finding.rule, finding.file, finding.failed) == ("unreadable", folder.as_posix(), True)
 
 
-def test_an_import_is_found_in_a_folder_that_may_not_be_listed(
-    tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_import_is_found_in_a_folder_that_may_not_be_listed(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     main = xsd('<x:import namespace="urn:b" schemaLocation="closed/b.xsd"/>', "urn:a")
     folder = tree({"in/a.xsd": main, "in/closed/b.xsd": xsd("", "urn:b")})
     _refuse(monkeypatch, "closed")
@@ -260,7 +258,7 @@ def test_an_import_is_found_in_a_folder_that_may_not_be_listed(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
-def test_a_pipe_is_not_read(tree: Any, xsd: Make) -> None:
+def test_a_pipe_is_not_read(tree: Any) -> None:
     folder = tree({"a.xsd": xsd('<x:import namespace="urn:b" schemaLocation="p"/>', "urn:a")})
     for name in ("p", "p.xsd"):
         os.mkfifo(folder / name)
@@ -300,15 +298,13 @@ def test_a_bad_file_named_as_a_source_is_one_finding(
     assert ", line" not in finding.message
 
 
-def test_an_unreadable_file_named_as_a_source_is_one_finding(
-    tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_named_as_a_source_is_one_finding(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tree({"a.xsd": xsd("")}) / "a.xsd"
     _refuse(monkeypatch, "a.xsd")
     assert [finding.rule for finding in generate([file]).findings] == ["unreadable"]
 
 
-def test_a_source_that_cannot_be_asked_for(tree: Any, xsd: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_cannot_be_asked_for(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tree({"a.xsd": xsd("", "urn:a"), "b.xsd": xsd("", "urn:b")})
     stat = Path.stat
 
@@ -340,11 +336,9 @@ DOCTYPES = [W3C, "<!DOCTYPE schema>\n", "<!DOCTYPE x:schema [ ]>\n", '<!DOCTYPE 
 @pytest.mark.obligation("GEN5")
 @pytest.mark.parametrize("doctype", DOCTYPES)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
-def test_a_schema_or_wsdl_with_a_document_type_is_read_without_it(
-    build: Any, wsdl: Any, ask: dict[str, str], messages: str, doctype: str, encoding: str
-) -> None:
+def test_a_schema_or_wsdl_with_a_document_type_is_read_without_it(build: Any, doctype: str, encoding: str) -> None:
     declaration = f'<?xml version="1.0" encoding="{encoding.removesuffix("-sig")}"?>\n{doctype}'
-    files = {"oracle.wsdl": wsdl("".join(ask.values())), "messages.xsd": messages}
+    files = {"oracle.wsdl": wsdl("".join(ASK.values())), "messages.xsd": MESSAGES}
     result = build(
         {name: text.replace('<?xml version="1.0"?>\n', declaration).encode(encoding) for name, text in files.items()}
     )
@@ -353,7 +347,7 @@ def test_a_schema_or_wsdl_with_a_document_type_is_read_without_it(
     assert [len(service.operations) for service in result.services] == [1]
 
 
-def test_attributes_that_a_document_type_declares_are_there(build: Any, xsd: Any) -> None:
+def test_attributes_that_a_document_type_declares_are_there(build: Any) -> None:
     text = xsd('<x:element name="e" type="t:S"/>\n<x:element name="f" type="u:S"/>\n<x:complexType name="S"/>')
     text = text.replace(' xmlns:t="urn:t"', "").replace("?>\n", f"?>\n{W3C}", 1)
     noted, broken, *_ = build({"a.xsd": text}).findings
@@ -376,7 +370,7 @@ def test_attributes_that_a_document_type_declares_are_there(build: Any, xsd: Any
         "<!ELSE>",
     ],
 )
-def test_a_schema_whose_document_type_has_more_than_attributes_is_left_out(build: Any, xsd: Any, subset: str) -> None:
+def test_a_schema_whose_document_type_has_more_than_attributes_is_left_out(build: Any, subset: str) -> None:
     subset, used, _ = subset.partition("&a;") if subset.endswith("&a;") else (subset, "", "")
     content = f'<x:element name="e"><x:annotation><x:documentation>{used}</x:documentation></x:annotation></x:element>'
     text = xsd(content).replace("?>\n", f"?>\n<!DOCTYPE x:schema [{subset}]>\n", 1)

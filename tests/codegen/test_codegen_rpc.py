@@ -15,6 +15,8 @@ import mtosi_jms
 from mtosi_codegen import Result
 from mtosi_jms.soap import Envelope
 
+from .conftest import rules, wsdl, xsd
+
 Build = Callable[..., Result]
 
 SOAP = "{http://schemas.xmlsoap.org/soap/envelope/}"
@@ -62,7 +64,7 @@ MESSAGES = _message("moveIn", to="t:Point", times="x:int") + _message("moveOut",
 
 
 @pytest.fixture
-def plotter(wsdl: Any) -> Callable[..., dict[str, str]]:
+def plotter() -> Callable[..., dict[str, str]]:
     """The sources of a service that moves a pen."""
 
     def make(messages: str = MESSAGES, port: str = PORT, bound: str = "", types: str = "") -> dict[str, str]:
@@ -176,7 +178,7 @@ def test_the_operation_overrides_the_style_of_its_binding(build: Build, plotter:
     assert result.findings == ()
 
 
-def test_without_a_namespace_that_of_the_wsdl_counts(build: Build, plotter: Any, rules: Any) -> None:
+def test_without_a_namespace_that_of_the_wsdl_counts(build: Build, plotter: Any) -> None:
     result = build(plotter(bound=_bound(request='use="literal"')))
     assert _requests(result) == [("urn:t", "move")]
     assert rules(result) == ["binding-style"]
@@ -221,13 +223,13 @@ def test_attachments_stay_out_of_the_body(made: Any, plotter: Any) -> None:
     assert "attachment" in found.result.findings[0].message
 
 
-def test_an_element_in_an_rpc_message_stands_in_the_wrapper(made: Any, plotter: Any, rules: Any) -> None:
+def test_an_element_in_an_rpc_message_stands_in_the_wrapper(made: Any, plotter: Any) -> None:
     found = made(plotter(_message("moveIn", about="!t:note") + _message("moveOut", at="t:Point")))
     assert rules(found.result) == ["binding-style"]
     assert [child.tag for child in _body(found.spaces["urn:wire"].Move(note="x"))] == ["{urn:t}note"]
 
 
-def test_a_type_that_is_an_element(made: Any, plotter: Any, rules: Any) -> None:
+def test_a_type_that_is_an_element(made: Any, plotter: Any) -> None:
     found = made(plotter(_message("moveIn", about="t:note") + _message("moveOut", at="t:Point")))
     assert rules(found.result) == ["binding-style", "message-part"]
     assert [child.tag for child in _body(found.spaces["urn:wire"].Move(note="x"))] == ["{urn:t}note"]
@@ -243,7 +245,7 @@ def test_one_way_without_parts(made: Any, plotter: Any) -> None:
     assert found.result.findings == ()
 
 
-def test_an_empty_body_in_the_document_style(made: Any, plotter: Any, rules: Any) -> None:
+def test_an_empty_body_in_the_document_style(made: Any, plotter: Any) -> None:
     found = made(plotter(_message("moveIn") + _message("moveOut"), bound=_bound(style="document")))
     assert rules(found.result) == ["message-part", "message-part"]
     assert _requests(found.result) == [("urn:t", "move")]
@@ -260,7 +262,7 @@ def test_faults_with_a_type(made: Any, plotter: Any) -> None:
 
 @pytest.mark.obligation("001-S5")
 @pytest.mark.parametrize(("first", "second"), [("<w:output", ""), ("<w:output", "<w:input")])
-def test_a_service_that_speaks_first(build: Build, plotter: Any, rules: Any, first: str, second: str) -> None:
+def test_a_service_that_speaks_first(build: Build, plotter: Any, first: str, second: str) -> None:
     children = f'{first} message="t:moveOut"/>' + (f'{second} message="t:moveIn"/>' if second else "")
     port = f'<w:portType name="Plotter"><w:operation name="move">{children}</w:operation></w:portType>'
     result = build(plotter(port=port))
@@ -315,7 +317,7 @@ def test_another_element_of_the_wrappers_name(build: Build, plotter: Any) -> Non
     assert cls.mixed
 
 
-def test_parts_of_one_name_and_two_types_keep_their_content_as_xml(made: Any, plotter: Any, rules: Any) -> None:
+def test_parts_of_one_name_and_two_types_keep_their_content_as_xml(made: Any, plotter: Any) -> None:
     files = plotter(_message("moveIn", p="t:Point") + _message("moveOut", p="x:int"), bound=_bound(style="document"))
     found = made(files)
     assert rules(found.result) == ["message-part"] * 3
@@ -332,7 +334,7 @@ NAMES = 'xmlns:e="http://schemas.xmlsoap.org/soap/encoding/" xmlns:w="http://sch
 
 
 @pytest.mark.obligation("001-S2")
-def test_encoded_messages_are_generated_and_said_to_be(made: Any, plotter: Any, rules: Any) -> None:
+def test_encoded_messages_are_generated_and_said_to_be(made: Any, plotter: Any) -> None:
     messages = _message("moveIn", along="t:Path", title="e:string") + _message("moveOut", at="t:Path")
     types = _schema(IMPORT + TYPES + ARRAY.format(item="t:Point[]"), NAMES)
     messages = messages.replace('type="e:', f'{NAMES} type="e:')
@@ -353,7 +355,7 @@ def test_encoded_messages_are_generated_and_said_to_be(made: Any, plotter: Any, 
         ("x:int[]", '<x:sequence><x:element name="step" type="x:int" maxOccurs="unbounded"/></x:sequence>', "step", 0),
     ],
 )
-def test_arrays_are_lists(build: Build, xsd: Any, item: str, content: str, field: str, reported: int) -> None:
+def test_arrays_are_lists(build: Build, item: str, content: str, field: str, reported: int) -> None:
     text = ARRAY.format(item=item).replace("<x:attribute", f"{content}<x:attribute", 1)
     result = build({"a.xsd": xsd(IMPORT + text, more=NAMES)})
     assert field in result.files["urn_t/types.py"]

@@ -17,6 +17,8 @@ from mtosi_jms.jms import JmsMessage
 from mtosi_jms.soap import parse
 from mtosi_jms.testing import exchange
 
+from .conftest import ASK, MESSAGES, rules, wsdl
+
 JMS = '<s:binding style="document" transport="http://schemas.xmlsoap.org/soap/jms"/>'
 
 
@@ -25,15 +27,15 @@ def _import(file: str) -> str:
 
 
 @pytest.fixture
-def layers(wsdl: Any, ask: dict[str, str], messages: str) -> dict[str, str]:
+def layers() -> dict[str, str]:
     """One service in five files, each importing the next."""
     return {
-        "service.wsdl": wsdl(_import("binding.wsdl") + ask["service"]),
-        "binding.wsdl": wsdl(_import("port.wsdl") + ask["binding"]),
-        "port.wsdl": wsdl(_import("middle.wsdl") + ask["port"]),
+        "service.wsdl": wsdl(_import("binding.wsdl") + ASK["service"]),
+        "binding.wsdl": wsdl(_import("port.wsdl") + ASK["binding"]),
+        "port.wsdl": wsdl(_import("middle.wsdl") + ASK["port"]),
         "middle.wsdl": wsdl(_import("messages.wsdl")),
-        "messages.wsdl": wsdl(ask["types"] + ask["messages"]),
-        "messages.xsd": messages,
+        "messages.wsdl": wsdl(ASK["types"] + ASK["messages"]),
+        "messages.xsd": MESSAGES,
     }
 
 
@@ -48,7 +50,7 @@ def test_a_service_whose_binding_stands_in_another_file(tree: Any, layers: dict[
     assert [operation.name for operation in service.operations] == ["ask"]
 
 
-def test_a_folder_with_http_only_says_so(build: Callable[..., Result], layers: dict[str, str], rules: Any) -> None:
+def test_a_folder_with_http_only_says_so(build: Callable[..., Result], layers: dict[str, str]) -> None:
     http = {**layers, "binding.wsdl": layers["binding.wsdl"].replace("soap/jms", "soap/http")}
     result = build(http)
     assert (rules(result), result.failed, result.services) == (["no-service"], False, ())
@@ -56,7 +58,7 @@ def test_a_folder_with_http_only_says_so(build: Callable[..., Result], layers: d
     assert [service.name for service in build(http, bindings="all").services] == ["Oracle"]
 
 
-def test_a_stale_copy_of_a_wsdl_is_left_out(build: Callable[..., Result], layers: dict[str, str], rules: Any) -> None:
+def test_a_stale_copy_of_a_wsdl_is_left_out(build: Callable[..., Result], layers: dict[str, str]) -> None:
     copies = {"binding - Copy.wsdl": layers["binding.wsdl"], "a copy/binding.wsdl": layers["binding.wsdl"]}
     result = build({**layers, **copies})
     assert [service.wsdl for service in result.services] == ["binding.wsdl"]
@@ -69,17 +71,15 @@ def test_a_stale_wsdl_that_is_named_itself_counts(tree: Any, layers: dict[str, s
     assert [service.wsdl for service in result.services] == ["binding-old.wsdl"]
 
 
-def test_two_jms_bindings_of_one_port_type_are_named_after_the_bindings(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
-    second = ask["binding"].replace("OracleSoapJmsBinding", "OracleOverTopics")
-    text = wsdl("\n".join(ask.values()) + second)
-    result = build({"file.wsdl": text, "messages.xsd": messages})
+def test_two_jms_bindings_of_one_port_type_are_named_after_the_bindings(build: Callable[..., Result]) -> None:
+    second = ASK["binding"].replace("OracleSoapJmsBinding", "OracleOverTopics")
+    text = wsdl("\n".join(ASK.values()) + second)
+    result = build({"file.wsdl": text, "messages.xsd": MESSAGES})
     assert [service.name for service in result.services] == ["Oracle", "OracleOverTopics"]
 
 
 def test_operations_services_and_fields_of_any_name(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
+    build: Callable[..., Result], package: Callable[[Result], str]
 ) -> None:
     names = ["get1", "get_1", "get-1", "I_N_F_O", "info", "list", "class", "__init__", "Supplier"]
     fields = ["options", "options_", "self", "request", "batch_size", "timeout"]
@@ -94,8 +94,8 @@ def test_operations_services_and_fields_of_any_name(
         for name in ("Any", "Iterable")
     )
     more = "".join(f'<x:element name="{name}" type="x:string" minOccurs="0"/>' for name in fields)
-    schema = messages.replace("</x:sequence>", f"{more}</x:sequence>", 1)
-    result = build({"a.wsdl": wsdl(ask["types"] + ask["messages"] + services), "messages.xsd": schema})
+    schema = MESSAGES.replace("</x:sequence>", f"{more}</x:sequence>", 1)
+    result = build({"a.wsdl": wsdl(ASK["types"] + ASK["messages"] + services), "messages.xsd": schema})
     name = package(result)
     requestor = mtosi_jms.Requestor(mtosi_jms.connect("memory:codegen"), sender_uri="queue:ME")
     for service in result.model.services:
@@ -181,15 +181,12 @@ def _split(setting: str) -> tuple[str, str, str]:
 )
 def test_soap_jms_elements_are_options_of_calls_or_findings(
     build: Callable[..., Result],
-    wsdl: Any,
-    ask: dict[str, str],
-    messages: str,
     package: Callable[[Result], str],
     places: dict[str, str],
     delivery: dict[str, object],
     reported: list[str],
 ) -> None:
-    result = build({"a.wsdl": _with_settings(wsdl("\n".join(ask.values())), **places), "messages.xsd": messages})
+    result = build({"a.wsdl": _with_settings(wsdl("\n".join(ASK.values())), **places), "messages.xsd": MESSAGES})
     assert sorted(finding.message for finding in result.findings) == reported
     assert {finding.rule for finding in result.findings} <= {"soap-jms"}
     oracle = importlib.import_module(f"{package(result)}.urn_w.oracle").Oracle
@@ -198,15 +195,15 @@ def test_soap_jms_elements_are_options_of_calls_or_findings(
 
 @pytest.mark.obligation("REQ5", "REQ6")
 def test_calls_follow_the_wsdl_and_their_own_options(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
+    build: Callable[..., Result], package: Callable[[Result], str]
 ) -> None:
-    text = wsdl("\n".join(ask.values())).replace(
+    text = wsdl("\n".join(ASK.values())).replace(
         "http://schemas.xmlsoap.org/soap/jms", "http://www.w3.org/2010/soapjms/"
     )
     text = _with_settings(text, binding="deliveryMode=PERSISTENT timeToLive=60000 priority=8")
     text = text.replace("http://schemas.xmlsoap.org/wsdl/soap/", "http://schemas.xmlsoap.org/wsdl/soap12/")
     oracle = importlib.import_module(
-        f"{package(build({'a.wsdl': text, 'messages.xsd': messages}))}.urn_w.oracle"
+        f"{package(build({'a.wsdl': text, 'messages.xsd': MESSAGES}))}.urn_w.oracle"
     ).Oracle
     answers: list[JmsMessage] = []
 
@@ -238,14 +235,12 @@ def test_calls_follow_the_wsdl_and_their_own_options(
 
 
 @pytest.mark.obligation("REQ3")
-def test_header_parts_are_declared(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, package: Callable[[Result], str]
-) -> None:
+def test_header_parts_are_declared(build: Callable[..., Result], package: Callable[[Result], str]) -> None:
     part = '<w:part name="tx" element="m:refused"/></w:message>'
-    text = wsdl("\n".join(ask.values())).replace("</w:message>", part, 1)
+    text = wsdl("\n".join(ASK.values())).replace("</w:message>", part, 1)
     bound = '<s:header message="t:askRequest" part="tx" use="literal"/><s:body parts="body" use="literal"/>'
     text = text.replace('<s:body use="literal"/>', bound, 1)
     for options in ({}, {"operations": ["ask"]}):
-        name = package(build({"a.wsdl": text, "messages.xsd": messages}, **options))
+        name = package(build({"a.wsdl": text, "messages.xsd": MESSAGES}, **options))
         service = importlib.import_module(f"{name}.urn_w.oracle").Oracle.__service__
         assert service.header_tags(service.operations[0]) == {"{urn:m}refused"}

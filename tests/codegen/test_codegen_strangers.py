@@ -15,6 +15,8 @@ import pytest
 import mtosi_jms
 from mtosi_codegen import Result, generate, report, write
 
+from .conftest import rules, xsd
+
 FOLDER = Path(__file__).parent / "strangers"
 PART = "message-part"
 EXPECTED: dict[str, tuple[dict[str, list[str]], list[str]]] = {
@@ -42,7 +44,7 @@ ENTRIES = sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_what_becomes_of_it(name: str, rules: Any, package: Callable[[Result], str]) -> None:
+def test_what_becomes_of_it(name: str, package: Callable[[Result], str]) -> None:
     result = generate([FOLDER / f"{name}.wsdl"])
     services = {service.name: [operation.name for operation in service.operations] for service in result.model.services}
     assert (services, sorted(rules(result))) == (EXPECTED[name][0], sorted(EXPECTED[name][1]))
@@ -93,7 +95,7 @@ def test_a_service_that_lost_an_operation_is_partial() -> None:
     assert report.summary(generate([FOLDER / "other-words.wsdl"]), 0).endswith("; 1 service in part")
 
 
-def test_the_only_operations_left_are_one_only_if_their_words_agree(tree: Any, rules: Any) -> None:
+def test_the_only_operations_left_are_one_only_if_their_words_agree(tree: Any) -> None:
     text = (FOLDER / "other-words.wsdl").read_text()
     other = text.replace("getSubnetworkConnectionModeOfOperation", "deleteSubnetworkConnectionModeOfOperation")
     result = generate([tree({"a.wsdl": other})])
@@ -101,7 +103,7 @@ def test_the_only_operations_left_are_one_only_if_their_words_agree(tree: Any, r
     assert "operation-drift" not in rules(result)
 
 
-def test_the_messages_say_which_operation_is_meant(tree: Any, rules: Any) -> None:
+def test_the_messages_say_which_operation_is_meant(tree: Any) -> None:
     text = (FOLDER / "other-words.wsdl").read_text()
     other = text.replace("getSubnetworkConnectionModeOfOperation", "somethingElse").replace(
         '<input><soap:body use="literal"/>',
@@ -118,7 +120,7 @@ def test_a_port_type_that_others_bind_is_no_service_of_its_own(tree: Any) -> Non
     assert [service.name for service in generate([folder], bindings="all").services] == ["Oracle"]
 
 
-def test_a_file_that_is_not_fetched_is_read_from_the_place_that_the_finding_names(tree: Any, xsd: Any) -> None:
+def test_a_file_that_is_not_fetched_is_read_from_the_place_that_the_finding_names(tree: Any) -> None:
     text = (FOLDER / "remote.wsdl").read_text()
     folder = tree({"sub/remote.wsdl": text})
     finding = next(one for one in generate([folder]).findings if one.rule == "location-remote")
@@ -158,7 +160,7 @@ def test_another_language_by_mistake(tree: Any, text: str, words: str) -> None:
         assert (finding.rule, finding.failed, words in finding.message) == ("not-xml", True, True)
 
 
-def test_a_draft_of_xml_schema_inside_a_wsdl(tree: Any, rules: Any) -> None:
+def test_a_draft_of_xml_schema_inside_a_wsdl(tree: Any) -> None:
     text = (FOLDER / "abstract.wsdl").read_text().replace("2001/XMLSchema", "2000/10/XMLSchema")
     assert "xsd-unsupported" in rules(generate([tree({"a.wsdl": text})]))
 

@@ -20,6 +20,8 @@ from mtosi_jms import xmlbind
 from mtosi_jms.errors import DecodeError, EncodeError
 from mtosi_jms.inventory import name_text
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 Make = Callable[..., str]
 Load = Callable[..., ModuleType]
 
@@ -36,7 +38,7 @@ def _fields(cls: Any) -> dict[str, tuple[int, int | None]]:
     return {field.name: (field.min, field.max) for field in cls.__xml__.fields}
 
 
-def test_built_in_types(xsd: Make, module: Load) -> None:
+def test_built_in_types(module: Load) -> None:
     kinds = {
         "string": "a", "token": "a", "anyURI": "urn:a", "boolean": True, "int": -1, "unsignedLong": 2**64 - 1,
         "decimal": decimal.Decimal("1.50"), "double": 1.5, "date": dt.date(2024, 2, 29), "time": dt.time(1, 2, 3),
@@ -50,7 +52,7 @@ def test_built_in_types(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.All(**values), schema)
 
 
-def test_occurrence_and_nillable(xsd: Make, module: Load) -> None:
+def test_occurrence_and_nillable(module: Load) -> None:
     schema = xsd(
         '<x:element name="r"><x:complexType><x:sequence><x:element name="one" type="x:int"/>'
         '<x:element name="maybe" type="x:int" minOccurs="0"/><x:element name="nil" type="x:int" nillable="true"/>'
@@ -65,7 +67,7 @@ def test_occurrence_and_nillable(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.R(one=1, nil=xmlbind.NIL, many=[1, xmlbind.NIL]), schema)
 
 
-def test_enumerations(xsd: Make, module: Load) -> None:
+def test_enumerations(module: Load) -> None:
     schema = xsd(
         '<x:simpleType name="ColourType"><x:restriction base="x:string"><x:enumeration value="red"/>'
         '<x:enumeration value="dark red"/><x:enumeration value="dark-red"/><x:enumeration value="name"/>'
@@ -89,7 +91,7 @@ def test_enumerations(xsd: Make, module: Load) -> None:
                        generated.C, strict=True)  # fmt: skip
 
 
-def test_facets_hold_when_writing(xsd: Make, module: Load) -> None:
+def test_facets_hold_when_writing(module: Load) -> None:
     def element(name: str, base: str, *facets: str) -> str:
         inner = "".join(f"<x:{facet}/>" for facet in facets)
         return (
@@ -118,7 +120,7 @@ def test_facets_hold_when_writing(xsd: Make, module: Load) -> None:
             xmlbind.encode(f(**{name: value}))
 
 
-def test_lists_and_unions(xsd: Make, module: Load) -> None:
+def test_lists_and_unions(module: Load) -> None:
     schema = xsd(
         '<x:simpleType name="Numbers"><x:list itemType="x:int"/></x:simpleType>'
         '<x:simpleType name="Few"><x:restriction base="t:Numbers"><x:maxLength value="2"/></x:restriction>'
@@ -135,7 +137,7 @@ def test_lists_and_unions(xsd: Make, module: Load) -> None:
         xmlbind.encode(generated.U(few=[1, 2, 3], count=[3]))
 
 
-def test_extension_and_xsi_type(xsd: Make, module: Load) -> None:
+def test_extension_and_xsi_type(module: Load) -> None:
     schema = xsd(
         '<x:complexType name="Base" abstract="true"><x:sequence><x:element name="a" type="x:int"/></x:sequence>'
         '<x:attribute name="id" type="x:string" use="required"/></x:complexType>'
@@ -152,7 +154,7 @@ def test_extension_and_xsi_type(xsd: Make, module: Load) -> None:
         xmlbind.encode(generated.Holder(it=[generated.Base(a=1, id="x")]))
 
 
-def test_restriction_keeps_the_fields_and_narrows(xsd: Make, module: Load) -> None:
+def test_restriction_keeps_the_fields_and_narrows(module: Load) -> None:
     schema = xsd(
         '<x:complexType name="All"><x:choice><x:element name="a" type="x:string"/><x:element name="b" type="x:string"/>'
         '<x:element name="c" type="x:string"/></x:choice></x:complexType>'
@@ -176,7 +178,7 @@ def test_restriction_keeps_the_fields_and_narrows(xsd: Make, module: Load) -> No
     assert _round_trip(generated.Narrow(p=generated.E.V), schema)
 
 
-def test_simple_content(xsd: Make, module: Load) -> None:
+def test_simple_content(module: Load) -> None:
     schema = xsd(
         '<x:complexType name="Price"><x:simpleContent><x:extension base="x:decimal">'
         '<x:attribute name="currency" type="x:string"/><x:attribute name="value" type="x:int"/></x:extension>'
@@ -192,7 +194,7 @@ def test_simple_content(xsd: Make, module: Load) -> None:
         xmlbind.encode(generated.SmallElement(value=decimal.Decimal(10)))
 
 
-def test_elements_of_simple_type(xsd: Make, module: Load) -> None:
+def test_elements_of_simple_type(module: Load) -> None:
     schema = xsd(
         '<x:element name="size" type="x:int"/><x:element name="box"><x:complexType><x:sequence>'
         '<x:element ref="t:size" maxOccurs="2"/></x:sequence></x:complexType></x:element>'
@@ -202,7 +204,7 @@ def test_elements_of_simple_type(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.Box(size=[1, 2]), schema)
 
 
-def test_nested_and_repeated_groups(xsd: Make, module: Load) -> None:
+def test_nested_and_repeated_groups(module: Load) -> None:
     schema = xsd(
         '<x:element name="plan"><x:complexType><x:sequence>'
         '<x:sequence maxOccurs="unbounded"><x:element name="start" type="x:int"/>'
@@ -223,7 +225,7 @@ def test_nested_and_repeated_groups(xsd: Make, module: Load) -> None:
     assert [child.text for child in written] == ["1", "2", "3"]
 
 
-def test_one_element_in_two_places(xsd: Make, module: Load) -> None:
+def test_one_element_in_two_places(module: Load) -> None:
     schema = xsd(
         '<x:element name="twice"><x:complexType><x:sequence><x:element name="a" type="x:int"/>'
         '<x:element name="b" type="x:int"/><x:element name="a" type="x:int"/></x:sequence></x:complexType></x:element>'
@@ -233,7 +235,7 @@ def test_one_element_in_two_places(xsd: Make, module: Load) -> None:
     assert _round_trip(twice(a=[1, 2], b=3), schema)
 
 
-def test_all_and_groups(xsd: Make, module: Load) -> None:
+def test_all_and_groups(module: Load) -> None:
     schema = xsd(
         '<x:group name="Pair"><x:sequence><x:element name="l" type="x:int"/><x:element name="r"><x:complexType>'
         '<x:sequence><x:element name="n" type="x:int"/></x:sequence></x:complexType></x:element></x:sequence></x:group>'
@@ -254,7 +256,7 @@ def test_all_and_groups(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.G(h=0, l=[1, 2], r=[pair(n=1), pair(n=2)], i=1, o=2), schema)
 
 
-def test_wildcards_any_type_and_mixed(xsd: Make, module: Load) -> None:
+def test_wildcards_any_type_and_mixed(module: Load) -> None:
     schema = xsd(
         '<x:element name="known" type="x:string"/>'
         '<x:element name="open"><x:complexType><x:sequence><x:element name="a" type="x:int"/>'
@@ -271,7 +273,7 @@ def test_wildcards_any_type_and_mixed(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.Text(content=["a ", generated.Known(value="k"), " b"], lang="en"), schema)
 
 
-def test_substitution_groups(xsd: Make, build: Callable[..., Result], package: Callable[[Result], str]) -> None:
+def test_substitution_groups(build: Callable[..., Result], package: Callable[[Result], str]) -> None:
     base = xsd(
         '<x:complexType name="EventType" abstract="true"><x:sequence><x:element name="when" type="x:int"/></x:sequence>'
         '</x:complexType><x:element name="event" type="t:EventType" abstract="true"/>'
@@ -299,7 +301,7 @@ def test_substitution_groups(xsd: Make, build: Callable[..., Result], package: C
     assert xmlbind.decode(xmlbind.encode(value), log) == value
 
 
-def test_unqualified_and_foreign_names(xsd: Make, module: Load) -> None:
+def test_unqualified_and_foreign_names(module: Load) -> None:
     files = {
         "a.xsd": xsd(
             '<x:import namespace="urn:o" schemaLocation="o.xsd"/><x:element name="r"><x:complexType><x:sequence>'
@@ -325,7 +327,7 @@ def test_unqualified_and_foreign_names(xsd: Make, module: Load) -> None:
     assert xmlbind.decode(xmlbind.encode(value), r) == value
 
 
-def test_class_names_that_collide(xsd: Make, build: Callable[..., Result]) -> None:
+def test_class_names_that_collide(build: Callable[..., Result]) -> None:
     body = '<x:sequence><x:element name="e" type="x:int"/></x:sequence>'
     result = build(
         {
@@ -344,7 +346,7 @@ def test_class_names_that_collide(xsd: Make, build: Callable[..., Result]) -> No
     assert len(set(names.values())) == len(names)
 
 
-def test_fields_that_shadow_built_in_names(xsd: Make, module: Load) -> None:
+def test_fields_that_shadow_built_in_names(module: Load) -> None:
     names = ["str", "int", "list", "bool", "float", "bytes", "field", "type", "property", "dataclass", "_x", "None"]
     body = "".join(f'<x:element name="{name}" type="x:string" minOccurs="0" maxOccurs="2"/>' for name in names)
     schema = xsd(f'<x:element name="s"><x:complexType><x:sequence>{body}</x:sequence></x:complexType></x:element>')
@@ -367,7 +369,7 @@ def test_fields_that_shadow_built_in_names(xsd: Make, module: Load) -> None:
     assert _round_trip(s(**{name: ["a", "b"] for name in fields}), schema)
 
 
-def test_documentation_is_plain_text(xsd: Make, module: Load) -> None:
+def test_documentation_is_plain_text(module: Load) -> None:
     schema = xsd(
         '<x:element name="d"><x:annotation><x:documentation><p>First  of\n two.</p><ul><li>a <b>bold</b> word</li></ul>'
         "</x:documentation></x:annotation><x:complexType><x:sequence>"
@@ -381,7 +383,7 @@ def test_documentation_is_plain_text(xsd: Make, module: Load) -> None:
     assert "v: Fixed: 1." in doc
 
 
-def test_recursive_types(xsd: Make, module: Load) -> None:
+def test_recursive_types(module: Load) -> None:
     schema = xsd(
         '<x:complexType name="Node"><x:sequence><x:element name="child" type="t:Node" minOccurs="0" '
         'maxOccurs="unbounded"/></x:sequence></x:complexType><x:element name="root" type="t:Node"/>'
@@ -390,7 +392,7 @@ def test_recursive_types(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.Root(child=[generated.Node(child=[generated.Node()])]), schema)
 
 
-def test_mtosi_names_have_a_text_form(xsd: Make, module: Load) -> None:
+def test_mtosi_names_have_a_text_form(module: Load) -> None:
     space = "http://www.tmforum.org/mtop/fmw/xsd/nam/v1"
     schema = xsd(
         '<x:complexType name="NamingAttributeType"><x:sequence><x:element name="rdn" maxOccurs="unbounded">'
@@ -404,7 +406,7 @@ def test_mtosi_names_have_a_text_form(xsd: Make, module: Load) -> None:
     assert str(name) == "MD=EMS1/ME=a%2Fb"
 
 
-def test_names_of_mtosi_1x_have_the_same_text_form(xsd: Make, module: Load) -> None:
+def test_names_of_mtosi_1x_have_the_same_text_form(module: Load) -> None:
     fields = ("osNm", "mdNm", "meNm", "ptpNm", "tppoolNm", "mlsnNm", "propNm")
     elements = "".join(f'<x:element name="{field}" type="x:string" minOccurs="0"/>' for field in fields)
     schema = xsd(
@@ -429,7 +431,7 @@ def test_names_of_mtosi_1x_have_the_same_text_form(xsd: Make, module: Load) -> N
             v1.name(wrong)
 
 
-def test_a_class_named_like_python_s_own_word_leaves_equality_alone(xsd: Make, module: Load) -> None:
+def test_a_class_named_like_python_s_own_word_leaves_equality_alone(module: Load) -> None:
     body = '<x:element name="{}"><x:complexType><x:sequence/></x:complexType></x:element>'
     generated = module(
         xsd(body.format("notImplemented") + body.format("other") + '<x:complexType name="NotImplemented"/>')
@@ -453,7 +455,7 @@ ANY_ATTRIBUTE = {
 
 
 @pytest.mark.parametrize("case", ANY_ATTRIBUTE)
-def test_any_attribute(case: str, xsd: Make, module: Load) -> None:
+def test_any_attribute(case: str, module: Load) -> None:
     wildcard, *admitted = ANY_ATTRIBUTE[case]
     generated = module(
         xsd(
@@ -473,7 +475,7 @@ def test_any_attribute(case: str, xsd: Make, module: Load) -> None:
         assert xmlbind.decode(xmlbind.encode(read)) == read
 
 
-def test_any_attribute_is_written_and_valid(xsd: Make, module: Load) -> None:
+def test_any_attribute_is_written_and_valid(module: Load) -> None:
     schema = xsd(
         '<x:element name="r"><x:complexType><x:simpleContent><x:extension base="x:int">'
         '<x:anyAttribute namespace="##other" processContents="lax"/></x:extension></x:simpleContent></x:complexType>'
@@ -486,7 +488,7 @@ def test_any_attribute_is_written_and_valid(xsd: Make, module: Load) -> None:
     assert _round_trip(generated.M(content=["x"], extras=extras), schema)
 
 
-def test_any_attribute_of_groups_and_of_derived_types(xsd: Make, module: Load) -> None:
+def test_any_attribute_of_groups_and_of_derived_types(module: Load) -> None:
     generated = module(
         xsd(
             '<x:attributeGroup name="G"><x:anyAttribute namespace="urn:v urn:w"/></x:attributeGroup>'
@@ -515,7 +517,7 @@ OWN = ["options", "timeout", "request", "batch_size", "compression"]
 
 @pytest.mark.obligation("GEN6")
 @pytest.mark.parametrize("kind", ["element", "attribute"])
-def test_fields_with_the_names_of_methods(module: Any, xsd: Any, kind: str) -> None:
+def test_fields_with_the_names_of_methods(module: Any, kind: str) -> None:
     names = [*WORDS, *OWN]
     parts = "".join(f'<x:{kind} name="{name}" type="x:string"/>' for name in names)
     content = f"<x:sequence>{parts}</x:sequence>" if kind == "element" else parts
@@ -529,13 +531,11 @@ def test_fields_with_the_names_of_methods(module: Any, xsd: Any, kind: str) -> N
 
 
 @pytest.mark.obligation("GEN6")
-def test_calls_take_fields_with_the_names_of_their_arguments(
-    build: Any, package: Any, wsdl: Any, ask: Any, messages: str
-) -> None:
+def test_calls_take_fields_with_the_names_of_their_arguments(build: Any, package: Any) -> None:
     names = [*WORDS, *OWN]
     more = "".join(f'<x:element name="{name}" type="x:string" minOccurs="0"/>' for name in names)
-    text = messages.replace("</x:sequence>", f"{more}</x:sequence>", 1)
-    result = build({"a.wsdl": wsdl("".join(ask.values())), "messages.xsd": text})
+    text = MESSAGES.replace("</x:sequence>", f"{more}</x:sequence>", 1)
+    result = build({"a.wsdl": wsdl("".join(ASK.values())), "messages.xsd": text})
     (service,) = result.model.services
     name = package(result)
     oracle = getattr(importlib.import_module(f"{name}.{service.module}"), service.class_name)
@@ -574,7 +574,7 @@ NOTE = """<x:complexType name="Base" mixed="true"><x:sequence><x:element name="a
 
 @pytest.mark.obligation("GEN7")
 @pytest.mark.parametrize("mixed", ["", ' mixed="false"'])
-def test_a_restriction_of_mixed_content_to_elements(module: Any, xsd: Any, mixed: str) -> None:
+def test_a_restriction_of_mixed_content_to_elements(module: Any, mixed: str) -> None:
     types = module(xsd(NOTE.format(mixed=mixed)))
     plain = xmlbind.find_element("{urn:t}plain", types.__name__.partition(".")[0])
     assert plain is not None
@@ -595,7 +595,7 @@ def test_a_restriction_of_mixed_content_to_elements(module: Any, xsd: Any, mixed
 
 
 @pytest.mark.obligation("GEN7")
-def test_an_extension_of_any_type_has_any_content(module: Any, xsd: Any) -> None:
+def test_an_extension_of_any_type_has_any_content(module: Any) -> None:
     kind = "<x:complexType><x:complexContent><x:extension base='x:anyType'>{}</x:extension></x:complexContent>"
     kind += "</x:complexType></x:element>"
     lang = kind.format("<x:attribute name='lang'/>")

@@ -12,19 +12,21 @@ from mtosi_codegen import Result
 from mtosi_codegen.wsdl.join import stripped_name
 from mtosi_jms.errors import SchemaError
 
+from .conftest import ASK, MESSAGES, rules, wsdl, xsd
+
 Build = Callable[..., Result]
 
 
 @pytest.fixture
-def oracle(wsdl: Any, ask: dict[str, str], messages: str) -> Callable[..., dict[str, str]]:
+def oracle() -> Callable[..., dict[str, str]]:
     """The sources of one service, with replacements in the WSDL."""
 
     def make(*changes: tuple[str, str]) -> dict[str, str]:
-        text = wsdl("\n".join(ask.values()))
+        text = wsdl("\n".join(ASK.values()))
         for old, new in changes:
             assert old in text
             text = text.replace(old, new)
-        return {"oracle.wsdl": text, "messages.xsd": messages}
+        return {"oracle.wsdl": text, "messages.xsd": MESSAGES}
 
     return make
 
@@ -88,8 +90,8 @@ def test_a_w3c_address_is_kept_as_it_is(build: Build, oracle: Any) -> None:
     assert service.address == uri
 
 
-def test_without_a_port(build: Build, oracle: Any, ask: dict[str, str]) -> None:
-    (service,) = build(oracle((ask["service"], ""))).services
+def test_without_a_port(build: Build, oracle: Any) -> None:
+    (service,) = build(oracle((ASK["service"], ""))).services
     assert (service.address, len(service.operations)) == ("", 1)
 
 
@@ -124,10 +126,10 @@ def test_header_parts_are_not_the_body(build: Build, oracle: Any) -> None:
         assert operation.request.local == "askRequest"
 
 
-def test_several_bindings_in_one_file(build: Build, oracle: Any, ask: dict[str, str]) -> None:
-    second = ask["binding"].replace("OracleSoapJmsBinding", "Delphi")
-    http = ask["binding"].replace("OracleSoapJmsBinding", "Web").replace("soap/jms", "soap/http")
-    files = oracle((ask["binding"], ask["binding"] + second + http))
+def test_several_bindings_in_one_file(build: Build, oracle: Any) -> None:
+    second = ASK["binding"].replace("OracleSoapJmsBinding", "Delphi")
+    http = ASK["binding"].replace("OracleSoapJmsBinding", "Web").replace("soap/jms", "soap/http")
+    files = oracle((ASK["binding"], ASK["binding"] + second + http))
     services = build(files).services
     assert [(service.binding, service.name) for service in services] == [
         ("OracleSoapJmsBinding", "Oracle"),
@@ -140,26 +142,24 @@ def test_several_bindings_in_one_file(build: Build, oracle: Any, ask: dict[str, 
     }
 
 
-def test_messages_two_imports_away_in_the_same_namespace(
-    build: Build, wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
+def test_messages_two_imports_away_in_the_same_namespace(build: Build) -> None:
     def imported(location: str) -> str:
         return f'<w:import namespace="urn:w" location="{location}"/>'
 
     result = build(
         {
-            "deep/er/binding.wsdl": wsdl(imported("../port.wsdl") + ask["binding"] + ask["service"]),
-            "deep/port.wsdl": wsdl(imported("../messages.wsdl") + ask["port"]),
-            "messages.wsdl": wsdl(ask["types"] + ask["messages"]),
-            "messages.xsd": messages,
+            "deep/er/binding.wsdl": wsdl(imported("../port.wsdl") + ASK["binding"] + ASK["service"]),
+            "deep/port.wsdl": wsdl(imported("../messages.wsdl") + ASK["port"]),
+            "messages.wsdl": wsdl(ASK["types"] + ASK["messages"]),
+            "messages.xsd": MESSAGES,
         }
     )
     assert result.findings == ()
     assert [operation.name for operation in result.services[0].operations] == ["ask"]
 
 
-def test_inline_schemas_that_import_each_other_by_namespace(build: Build, oracle: Any, messages: str, xsd: Any) -> None:
-    inline = messages.partition("?>")[2]
+def test_inline_schemas_that_import_each_other_by_namespace(build: Build, oracle: Any) -> None:
+    inline = MESSAGES.partition("?>")[2]
     user = xsd('<x:import namespace="urn:m"/><x:element name="e" type="m:AnswerType"/>', "urn:user").partition("?>")[2]
     old = '<x:schema><x:import namespace="urn:m" schemaLocation="messages.xsd"/></x:schema>'
     result = build({"oracle.wsdl": oracle((old, inline + user))["oracle.wsdl"]})
@@ -193,7 +193,7 @@ def test_a_service_named_like_a_module_of_types(build: Build, oracle: Any) -> No
     ],
 )
 def test_the_body_among_several_parts(
-    build: Build, oracle: Any, rules: Any, first: str, second: str, taken: str, reported: int
+    build: Build, oracle: Any, first: str, second: str, taken: str, reported: int
 ) -> None:
     one = '<w:part name="body" element="m:askRequest"/>'
     both = f'{one.replace("body", first)}<w:part name="{second}" element="m:askResponse"/>'
@@ -203,9 +203,9 @@ def test_the_body_among_several_parts(
     assert not result.failed
 
 
-def test_only_some_operations(build: Build, oracle: Any, messages: str) -> None:
+def test_only_some_operations(build: Build, oracle: Any) -> None:
     files = oracle()
-    files["more.xsd"] = messages.replace("urn:m", "urn:more")
+    files["more.xsd"] = MESSAGES.replace("urn:m", "urn:more")
     chosen = build(files, operations=["Oracle.ask"])
     assert [module.namespace for module in chosen.model.modules] == ["urn:m"]
     assert not chosen.failed
@@ -213,15 +213,15 @@ def test_only_some_operations(build: Build, oracle: Any, messages: str) -> None:
         build(files, operations=["akk"])
 
 
-def test_the_element_that_a_message_means(build: Build, oracle: Any, messages: str) -> None:
-    files = {**oracle(), "messages.xsd": messages.replace('"askResponse"', '"askRequestResponse"')}
+def test_the_element_that_a_message_means(build: Build, oracle: Any) -> None:
+    files = {**oracle(), "messages.xsd": MESSAGES.replace('"askResponse"', '"askRequestResponse"')}
     result = build(files)
     assert [finding.rule for finding in result.findings] == ["element-unresolved"]
     assert result.services[0].operations[0].response == ("urn:m", "askRequestResponse")
 
 
-def test_an_operation_without_its_element_fails(build: Build, oracle: Any, messages: str) -> None:
-    result = build({**oracle(), "messages.xsd": messages.replace('"askResponse"', '"somethingElse"')})
+def test_an_operation_without_its_element_fails(build: Build, oracle: Any) -> None:
+    result = build({**oracle(), "messages.xsd": MESSAGES.replace('"askResponse"', '"somethingElse"')})
     assert result.failed
     assert result.services[0].failed == ["ask"]
     assert result.model.services == []
@@ -299,7 +299,7 @@ BACKWARDS = dict(reversed(NAMED.items()))
     ],
 )
 def test_overloads_have_the_soap_action_of_their_input_and_output(
-    build: Callable[..., Result], wsdl: Any, port: dict[str, str], bound: dict[str, str]
+    build: Callable[..., Result], port: dict[str, str], bound: dict[str, str]
 ) -> None:
     result = build({"a.wsdl": _lookups(wsdl, port, bound)})
     assert result.findings == ()
@@ -309,7 +309,7 @@ def test_overloads_have_the_soap_action_of_their_input_and_output(
 
 @pytest.mark.obligation("GEN1")
 @pytest.mark.parametrize("names", ["|", 'name="in"|name="out"', 'name="x"|'])
-def test_overloads_that_nothing_tells_apart_are_a_finding(build: Callable[..., Result], wsdl: Any, names: str) -> None:
+def test_overloads_that_nothing_tells_apart_are_a_finding(build: Callable[..., Result], names: str) -> None:
     result = build({"a.wsdl": _lookups(wsdl, NAMED, dict.fromkeys(BACKWARDS, names))})
     assert {finding.rule for finding in result.findings} == {"operation-overloaded"}
     assert len(result.services[0].operations) == 3

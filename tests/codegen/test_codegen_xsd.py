@@ -14,6 +14,8 @@ from mtosi_jms import xmlbind
 from mtosi_jms.errors import DecodeError, EncodeError
 from mtosi_jms.validation import SchemaSet, Validator
 
+from .conftest import rules, xsd
+
 Make = Callable[..., str]
 Load = Callable[..., ModuleType]
 XSI = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
@@ -42,7 +44,7 @@ def _sequence(name: str, body: str, more: str = "") -> str:
 # Values that a declaration gives
 
 
-def test_an_empty_element_has_its_default_or_fixed_value(xsd: Make, module: Load) -> None:
+def test_an_empty_element_has_its_default_or_fixed_value(module: Load) -> None:
     body = '<x:element name="a" type="x:int" default="7"/><x:element name="b" type="x:string" fixed="yes"/>'
     module(xsd(_sequence("r", body)))
     value, rules = _read("<r><a/><b/></r>")
@@ -52,7 +54,7 @@ def test_an_empty_element_has_its_default_or_fixed_value(xsd: Make, module: Load
     assert b"a>8<" in xmlbind.encode(value)
 
 
-def test_a_fixed_value_is_the_only_one(xsd: Make, module: Load) -> None:
+def test_a_fixed_value_is_the_only_one(module: Load) -> None:
     attribute = '<x:attribute name="v" type="x:decimal" fixed="1.0"/>'
     body = '<x:element name="b" type="x:boolean" fixed="true" maxOccurs="unbounded"/>'
     r = module(xsd(_sequence("r", body, attribute))).R
@@ -63,7 +65,7 @@ def test_a_fixed_value_is_the_only_one(xsd: Make, module: Load) -> None:
         xmlbind.encode(r(b=[True, False]))
 
 
-def test_given_values_hold_in_documents_read_from_their_text(xsd: Make, module: Load) -> None:
+def test_given_values_hold_in_documents_read_from_their_text(module: Load) -> None:
     item = (
         '<x:complexType name="I"><x:sequence>'
         '<x:element name="a" type="x:int" default="7"/></x:sequence></x:complexType>'
@@ -74,7 +76,7 @@ def test_given_values_hold_in_documents_read_from_their_text(xsd: Make, module: 
         assert ([item.a for item in value.i[-3:]], rules) == ([1, 7, 7], [])
 
 
-def test_a_root_of_simple_type_has_a_default(xsd: Make, module: Load) -> None:
+def test_a_root_of_simple_type_has_a_default(module: Load) -> None:
     module(xsd('<x:element name="r" type="x:int" default="3"/>'))
     value, rules = _read("<r/>")
     assert (value.value, rules) == (3, [])
@@ -83,7 +85,7 @@ def test_a_root_of_simple_type_has_a_default(xsd: Make, module: Load) -> None:
 # Derivation
 
 
-def test_a_restriction_may_prohibit_an_attribute(xsd: Make, module: Load) -> None:
+def test_a_restriction_may_prohibit_an_attribute(module: Load) -> None:
     generated = module(
         xsd(
             '<x:complexType name="B"><x:attribute name="a" type="x:int"/><x:attribute name="b" type="x:int"/>'
@@ -101,7 +103,7 @@ def test_a_restriction_may_prohibit_an_attribute(xsd: Make, module: Load) -> Non
         xmlbind.encode(generated.R(a=1))
 
 
-def test_an_element_may_restrict_a_wildcard(xsd: Make, module: Load) -> None:
+def test_an_element_may_restrict_a_wildcard(module: Load) -> None:
     generated = module(
         xsd(
             '<x:complexType name="B"><x:sequence><x:any/></x:sequence></x:complexType>'
@@ -117,7 +119,7 @@ def test_an_element_may_restrict_a_wildcard(xsd: Make, module: Load) -> None:
     assert _read("<r/>")[1] == ["missing-element"]
 
 
-def test_a_wildcard_may_restrict_a_wildcard(xsd: Make, module: Load) -> None:
+def test_a_wildcard_may_restrict_a_wildcard(module: Load) -> None:
     module(
         xsd(
             '<x:complexType name="B"><x:sequence>'
@@ -131,7 +133,7 @@ def test_a_wildcard_may_restrict_a_wildcard(xsd: Make, module: Load) -> None:
     assert "missing-element" in _read("<r><o:a xmlns:o='urn:p'/></r>")[1]
 
 
-def test_a_member_of_a_group_may_restrict_its_head(xsd: Make, module: Load) -> None:
+def test_a_member_of_a_group_may_restrict_its_head(module: Load) -> None:
     module(
         xsd(
             '<x:element name="head" type="x:string" abstract="true"/>'
@@ -149,7 +151,7 @@ def test_a_member_of_a_group_may_restrict_its_head(xsd: Make, module: Load) -> N
 
 
 @pytest.mark.parametrize(("block", "rules"), [("", []), ("extension", ["xsi-type"]), ("restriction", [])])
-def test_a_declaration_may_block_derived_types(xsd: Make, module: Load, block: str, rules: list[str]) -> None:
+def test_a_declaration_may_block_derived_types(module: Load, block: str, rules: list[str]) -> None:
     module(
         xsd(
             '<x:complexType name="B"/><x:complexType name="D"><x:complexContent><x:extension base="t:B"/>'
@@ -161,7 +163,7 @@ def test_a_declaration_may_block_derived_types(xsd: Make, module: Load, block: s
     assert _read('<s><a xsi:type="t:D"/></s>')[1] == rules
 
 
-def test_a_head_may_block_its_members(xsd: Make, module: Load) -> None:
+def test_a_head_may_block_its_members(module: Load) -> None:
     body = '<x:element name="h" type="x:int" {}/><x:element name="m" type="x:int" substitutionGroup="t:h"/>'
     module(xsd(body.format("") + _sequence("r", '<x:element ref="t:h"/>')))
     assert _read("<r><m>1</m></r>")[1] == []
@@ -170,7 +172,7 @@ def test_a_head_may_block_its_members(xsd: Make, module: Load) -> None:
 
 
 def test_an_element_may_substitute_for_one_of_another_package(
-    xsd: Make, build: Callable[..., Result], package: Callable[[Result], str]
+    build: Callable[..., Result], package: Callable[[Result], str]
 ) -> None:
     head = xsd(
         '<x:complexType name="H"><x:sequence><x:element name="a" type="x:int"/></x:sequence></x:complexType>'
@@ -198,7 +200,7 @@ def test_an_element_may_substitute_for_one_of_another_package(
 # xsi:type, nil and names
 
 
-def test_xsi_type_may_name_a_simple_type(xsd: Make, module: Load) -> None:
+def test_xsi_type_may_name_a_simple_type(module: Load) -> None:
     module(
         xsd(
             '<x:simpleType name="E"><x:restriction base="x:string">'
@@ -217,7 +219,7 @@ def test_xsi_type_may_name_a_simple_type(xsd: Make, module: Load) -> None:
     assert b":type=" in xmlbind.encode(value)
 
 
-def test_any_type_takes_every_derived_type(xsd: Make, module: Load) -> None:
+def test_any_type_takes_every_derived_type(module: Load) -> None:
     module(
         xsd('<x:element name="any"/>' + '<x:complexType name="C"><x:attribute name="a" type="x:int"/></x:complexType>')
     )
@@ -227,13 +229,13 @@ def test_any_type_takes_every_derived_type(xsd: Make, module: Load) -> None:
     assert _read("<any b='1'/>")[1] == []
 
 
-def test_a_nillable_element_may_be_the_root(xsd: Make, module: Load) -> None:
+def test_a_nillable_element_may_be_the_root(module: Load) -> None:
     module(xsd('<x:element name="r" nillable="true" type="x:int"/><x:element name="s" type="x:int"/>'))
     assert _read("<r xsi:nil='true'/>") == (xmlbind.NIL, [])
     assert _read("<s xsi:nil='true'/>")[1] == ["nil"]
 
 
-def test_names_may_hold_combining_characters(xsd: Make, module: Load) -> None:
+def test_names_may_hold_combining_characters(module: Load) -> None:
     name = "e\u0301a\u0323"
     module(xsd(_sequence("r", f'<x:element name="{name}" type="x:NCName"/>')))
     value, rules = _read(f"<r><{name}>o\u0308</{name}></r>")
@@ -241,7 +243,7 @@ def test_names_may_hold_combining_characters(xsd: Make, module: Load) -> None:
     assert _again(value) == value
 
 
-def test_qualified_names_keep_their_meaning(xsd: Make, module: Load) -> None:
+def test_qualified_names_keep_their_meaning(module: Load) -> None:
     names = '<x:simpleType name="L"><x:list itemType="x:QName"/></x:simpleType>'
     listed = (
         '<x:simpleType name="Q"><x:restriction base="x:QName">'
@@ -257,7 +259,7 @@ def test_qualified_names_keep_their_meaning(xsd: Make, module: Load) -> None:
     assert _read("<r><l>-a</l><q>t:a</q></r>")[1] == ["bad-value"]
 
 
-def test_a_strict_wildcard_asks_for_a_declaration(xsd: Make, module: Load) -> None:
+def test_a_strict_wildcard_asks_for_a_declaration(module: Load) -> None:
     module(xsd(_sequence("r", '<x:any namespace="##other"/>') + _sequence("s", '<x:any processContents="lax"/>')))
     assert _read("<r><o:a xmlns:o='urn:o'/></r>")[1] == ["undeclared"]
     assert _read("<s><o:a xmlns:o='urn:o'/></s>")[1] == []
@@ -288,14 +290,14 @@ def test_a_strict_wildcard_asks_for_a_declaration(xsd: Make, module: Load) -> No
         ("gYear", "", "-12000", "0000"),
     ],
 )
-def test_a_facet_holds(xsd: Make, module: Load, kind: str, facet: str, good: str, bad: str) -> None:
+def test_a_facet_holds(module: Load, kind: str, facet: str, good: str, bad: str) -> None:
     simple = f'<x:simpleType name="S"><x:restriction base="x:{kind}">{facet}</x:restriction></x:simpleType>'
     module(xsd(f'{simple}<x:element name="r" type="t:S"/>'))
     assert _read(f"<r>{good}</r>")[1] == []
     assert _read(f"<r>{bad}</r>")[1] == ["bad-value"]
 
 
-def test_facets_of_unions_and_enumerations_hold(xsd: Make, module: Load) -> None:
+def test_facets_of_unions_and_enumerations_hold(module: Load) -> None:
     module(
         xsd(
             '<x:simpleType name="U"><x:union memberTypes="x:int x:boolean"/></x:simpleType>'
@@ -313,7 +315,7 @@ def test_facets_of_unions_and_enumerations_hold(xsd: Make, module: Load) -> None
     assert _read("<e>bb</e>")[1] == ["bad-value"]
 
 
-def test_ten_thousand_values(xsd: Make, module: Load) -> None:
+def test_ten_thousand_values(module: Load) -> None:
     values = "".join(f'<x:enumeration value="v{number}"/>' for number in range(10_000))
     simple = f'<x:simpleType name="S"><x:restriction base="x:string">{values}</x:restriction></x:simpleType>'
     generated = module(xsd(f'{simple}<x:element name="r" type="t:S"/>'))
@@ -344,7 +346,7 @@ REDEFINED = (
 )
 
 
-def test_redefined_components_take_the_place_of_others_everywhere(xsd: Make, module: Load) -> None:
+def test_redefined_components_take_the_place_of_others_everywhere(module: Load) -> None:
     generated = module({"base.xsd": xsd(BASE), "new.xsd": xsd(REDEFINED)})
     value, rules = _read("<r x='1' y='2'><p><a>1</a><p><a>2</a><b>3</b></p><b>4</b></p><g>9</g><h>5</h></r>")
     assert rules == []
@@ -355,7 +357,7 @@ def test_redefined_components_take_the_place_of_others_everywhere(xsd: Make, mod
     assert "P" in generated.__types__
 
 
-def test_redefinitions_of_redefinitions(xsd: Make, module: Load) -> None:
+def test_redefinitions_of_redefinitions(module: Load) -> None:
     again = (
         '<x:redefine schemaLocation="b.xsd"><x:complexType name="P"><x:complexContent>'
         '<x:extension base="t:P"><x:sequence>'
@@ -366,7 +368,7 @@ def test_redefinitions_of_redefinitions(xsd: Make, module: Load) -> None:
     assert (value.p.c, rules) == (3, [])
 
 
-def test_overridden_components_are_replaced(xsd: Make, module: Load) -> None:
+def test_overridden_components_are_replaced(module: Load) -> None:
     override = (
         '<x:override schemaLocation="base.xsd"><x:simpleType name="S"><x:restriction base="x:date"/></x:simpleType>'
         "</x:override>"
@@ -379,9 +381,7 @@ def test_overridden_components_are_replaced(xsd: Make, module: Load) -> None:
 
 
 @pytest.mark.parametrize(("keys", "refs", "fits"), [("1 2", "2 1 1", True), ("1 1", "1", False), ("1 2", "3", False)])
-def test_identity_constraints_are_checked_on_demand(
-    xsd: Make, tmp_path: Path, keys: str, refs: str, fits: bool
-) -> None:
+def test_identity_constraints_are_checked_on_demand(tmp_path: Path, keys: str, refs: str, fits: bool) -> None:
     constraint = (
         '<x:key name="k"><x:selector xpath="t:i"/><x:field xpath="@id"/></x:key>'
         '<x:keyref name="f" refer="t:k"><x:selector xpath="t:j"/><x:field xpath="@to"/></x:keyref>'
@@ -405,7 +405,7 @@ def test_identity_constraints_are_checked_on_demand(
 # Bad input
 
 
-def test_circular_imports_and_includes(xsd: Make, module: Load) -> None:
+def test_circular_imports_and_includes(module: Load) -> None:
     loop = '<x:include schemaLocation="{}"/>'
     other = '<x:import namespace="urn:u" schemaLocation="u.xsd"/>'
     back = '<x:import namespace="urn:t" schemaLocation="a.xsd"/><x:element name="u" type="x:int"/>'
@@ -418,9 +418,7 @@ def test_circular_imports_and_includes(xsd: Make, module: Load) -> None:
     assert _read("<a>1</a>")[1] == []
 
 
-def test_a_redefinition_of_itself_ends(
-    xsd: Make, build: Callable[..., Result], rules: Callable[[Result], list[str]]
-) -> None:
+def test_a_redefinition_of_itself_ends(build: Callable[..., Result]) -> None:
     redefine = (
         '<x:redefine schemaLocation="a.xsd"><x:simpleType name="S">'
         '<x:restriction base="t:S"/></x:simpleType></x:redefine>'
@@ -430,7 +428,7 @@ def test_a_redefinition_of_itself_ends(
     assert rules(result)
 
 
-def test_python_names_as_xml_names(xsd: Make, module: Load) -> None:
+def test_python_names_as_xml_names(module: Load) -> None:
     names = [
         "class",
         "None",
@@ -454,13 +452,13 @@ def test_python_names_as_xml_names(xsd: Make, module: Load) -> None:
     assert _again(value) == value
 
 
-def test_two_elements_of_one_name_and_two_types(xsd: Make, build: Callable[..., Result], rules: Any) -> None:
+def test_two_elements_of_one_name_and_two_types(build: Callable[..., Result]) -> None:
     result = build({"a.xsd": xsd('<x:element name="e" type="x:int"/><x:element name="e" type="x:date"/>')})
     assert rules(result) == ["definition-conflict"]
     assert not result.failed
 
 
-def test_schema_1_1_is_told_and_the_rest_is_generated(xsd: Make, build: Callable[..., Result], package: Any) -> None:
+def test_schema_1_1_is_told_and_the_rest_is_generated(build: Callable[..., Result], package: Any) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -480,7 +478,7 @@ def test_schema_1_1_is_told_and_the_rest_is_generated(xsd: Make, build: Callable
     assert _read("<d>P1Y</d>")[1] == []
 
 
-def test_a_remote_import_says_where_to_put_the_file(xsd: Make, build: Callable[..., Result]) -> None:
+def test_a_remote_import_says_where_to_put_the_file(build: Callable[..., Result]) -> None:
     remote = '<x:import namespace="urn:o" schemaLocation="http://example.org/schemas/other.xsd?v=1"/>'
     result = build({"sub/a.xsd": xsd(remote + '<x:element name="a" type="x:int"/>')})
     (finding,) = result.findings
@@ -488,7 +486,7 @@ def test_a_remote_import_says_where_to_put_the_file(xsd: Make, build: Callable[.
     assert "put it at sub/other.xsd" in finding.repair
 
 
-def test_strict_reading_raises_what_lenient_reading_tells(xsd: Make, module: Load) -> None:
+def test_strict_reading_raises_what_lenient_reading_tells(module: Load) -> None:
     module(xsd('<x:element name="r" type="x:int" fixed="1"/>'))
     with pytest.raises(DecodeError, match="only '1' is allowed"):
         xmlbind.decode(b'<r xmlns="urn:t">2</r>', strict=True)

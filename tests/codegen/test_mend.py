@@ -11,6 +11,8 @@ from lxml import etree
 
 from mtosi_codegen.mend import Mended, mend
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 xmlschema = pytest.importorskip("xmlschema")
 pytest.importorskip("zeep")
 
@@ -121,7 +123,7 @@ def all_read(mended: Mended) -> Any:
     ],
     ids=["blanks", "colons", "prefix", "undefined", "undefined-simple", "occurrence", "twice", "xml-lang"],
 )
-def test_a_schema_with_a_defect(xsd: Callable[..., str], tree: Callable[..., Path], tmp_path: Path, body: str) -> None:
+def test_a_schema_with_a_defect(tree: Callable[..., Path], tmp_path: Path, body: str) -> None:
     mended = mend([tree({"a.xsd": xsd(body, "urn:t")})], tmp_path / "mended")
     names = {name.partition("}")[2] for name in all_read(mended).elements if name.startswith("{urn:t}")}
     assert names - {"lostElement"} <= {
@@ -130,7 +132,7 @@ def test_a_schema_with_a_defect(xsd: Callable[..., str], tree: Callable[..., Pat
     assert names
 
 
-def test_imports_lead_to_the_copies(xsd: Callable[..., str], tree: Callable[..., Path], tmp_path: Path) -> None:
+def test_imports_lead_to_the_copies(tree: Callable[..., Path], tmp_path: Path) -> None:
     links = (
         '<x:import namespace="urn:b" schemaLocation="http://example.com/b.xsd"/>'
         r'<x:include schemaLocation="PARTS\common.XSD"/>'
@@ -146,11 +148,9 @@ def test_imports_lead_to_the_copies(xsd: Callable[..., str], tree: Callable[...,
     assert {"{urn:t}a", "{urn:t}c", "{urn:b}more"} <= set(maps.elements)
 
 
-def test_a_wsdl_with_schemas_inside_and_messages_that_miss(
-    wsdl: Callable[..., str], ask: dict[str, str], messages: str, tree: Callable[..., Path], tmp_path: Path
-) -> None:
-    inner = messages.partition("?>")[2]
-    pieces = dict(ask, types=f"<w:types>{inner}</w:types>")
+def test_a_wsdl_with_schemas_inside_and_messages_that_miss(tree: Callable[..., Path], tmp_path: Path) -> None:
+    inner = MESSAGES.partition("?>")[2]
+    pieces = dict(ASK, types=f"<w:types>{inner}</w:types>")
     pieces["port"] = pieces["port"].replace("t:askRequest", "m:askRequest").replace("t:askResponse", "t:AskResponse")
     pieces["messages"] = pieces["messages"].replace('element="m:askResponse"', 'element="m:askReponse"')
     pieces["binding"] = pieces["binding"].replace('operation name="ask"', 'operation name="Ask"')

@@ -19,6 +19,8 @@ from mtosi_codegen.passes.cycles import components
 from mtosi_codegen.passes.dedupe import collect, fingerprint
 from mtosi_codegen.passes.modules import split_namespace
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 
 def _type(name: str) -> str:
     return f'<x:complexType name="{name}"><x:sequence><x:element name="e" type="x:int"/></x:sequence></x:complexType>'
@@ -28,7 +30,7 @@ def _names(result: Result) -> dict[str, str]:
     return {f"{cls.kind} {cls.xml.local}": cls.name for cls in result.model.classes}
 
 
-def test_the_order_of_definitions_does_not_matter(build: Callable[..., Result], xsd: Any) -> None:
+def test_the_order_of_definitions_does_not_matter(build: Callable[..., Result]) -> None:
     names = ["a-b", "a.b", "a_b", "AB", "aB"]
     forward = _names(build({"a.xsd": xsd("".join(map(_type, names)))}))
     backward = _names(build({"a.xsd": xsd("".join(map(_type, reversed(names))))}))
@@ -37,13 +39,13 @@ def test_the_order_of_definitions_does_not_matter(build: Callable[..., Result], 
     assert forward["type AB"] == "AB"
 
 
-def test_one_more_definition_does_not_rename_the_others(build: Callable[..., Result], xsd: Any) -> None:
+def test_one_more_definition_does_not_rename_the_others(build: Callable[..., Result]) -> None:
     before = _names(build({"a.xsd": xsd(_type("OneType") + '<x:element name="one" type="t:OneType"/>')}))
     after = _names(build({"a.xsd": xsd(_type("OneType") + _type("Zwei") + '<x:element name="one" type="t:OneType"/>')}))
     assert before.items() <= after.items()
 
 
-def test_anonymous_types_give_way_to_named_ones(build: Callable[..., Result], xsd: Any) -> None:
+def test_anonymous_types_give_way_to_named_ones(build: Callable[..., Result]) -> None:
     inline = (
         '<x:complexType name="A"><x:sequence><x:element name="b"><x:complexType/></x:element></x:sequence>'
         "</x:complexType>"
@@ -53,7 +55,7 @@ def test_anonymous_types_give_way_to_named_ones(build: Callable[..., Result], xs
     assert names["anonymous b"] == "A_B"
 
 
-def test_fields_of_a_base_keep_their_names(build: Callable[..., Result], xsd: Any) -> None:
+def test_fields_of_a_base_keep_their_names(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -68,7 +70,7 @@ def test_fields_of_a_base_keep_their_names(build: Callable[..., Result], xsd: An
     assert fields == {"Z": ["some_name"], "A": ["some_name", "some_x5f_name"]}
 
 
-def test_no_class_takes_a_name_that_the_module_uses(build: Callable[..., Result], xsd: Any, package: Any) -> None:
+def test_no_class_takes_a_name_that_the_module_uses(build: Callable[..., Result], package: Any) -> None:
     pairs = ["Str", "str", "Dataclass", "dataclass", "Field", "field", "List", "list"]
     result = build(
         {"a.xsd": xsd("".join(f'<x:element name="{name}" type="t:{name}"/>{_type(name)}' for name in pairs))}
@@ -80,7 +82,7 @@ def test_no_class_takes_a_name_that_the_module_uses(build: Callable[..., Result]
     assert [getattr(module, names[f"type {name}"])(e=1).e for name in pairs] == [1] * len(pairs)
 
 
-def test_enumeration_values_whose_names_are_all_taken(build: Callable[..., Result], xsd: Any) -> None:
+def test_enumeration_values_whose_names_are_all_taken(build: Callable[..., Result]) -> None:
     values = ["a-b", "a_b", "a_b_", "a_x2d_b", "a_x2d_b_", "+1", "-1", "1"]
     literals = "".join(f'<x:enumeration value="{value}"/>' for value in values)
     schema = xsd(f'<x:simpleType name="E"><x:restriction base="x:string">{literals}</x:restriction></x:simpleType>')
@@ -113,7 +115,7 @@ def test_namespace_to_folder_and_module(namespace: str, path: tuple[str, str]) -
     assert split_namespace(namespace) == path
 
 
-def test_namespaces_that_would_share_a_module_do_not(build: Callable[..., Result], xsd: Any) -> None:
+def test_namespaces_that_would_share_a_module_do_not(build: Callable[..., Result]) -> None:
     body = '<x:element name="e" type="x:int"/>'
     result = build(
         {"a.xsd": xsd(body, "http://acme.com/a-b"), "b.xsd": xsd(body, "http://acme.com/a_b"),
@@ -125,12 +127,12 @@ def test_namespaces_that_would_share_a_module_do_not(build: Callable[..., Result
     assert all(path.startswith("com_acme.") for path in paths.values())
 
 
-def test_a_namespace_without_definitions_has_no_module(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_namespace_without_definitions_has_no_module(build: Callable[..., Result]) -> None:
     result = build({"a.xsd": xsd("", "urn:a"), "b.xsd": xsd('<x:element name="e" type="x:int"/>', "urn:b")})
     assert [module.path for module in result.model.modules] == ["urn_b.types"]
 
 
-def test_a_long_namespace_fits_a_file_name(build: Callable[..., Result], xsd: Any, package: Any) -> None:
+def test_a_long_namespace_fits_a_file_name(build: Callable[..., Result], package: Any) -> None:
     spaces = [f"http://acme.com/{'long/' * 80}{end}" for end in ("a", "b")]
     result = build({f"{space[-1]}.xsd": xsd('<x:element name="e" type="x:int"/>', space) for space in spaces})
     assert package(result)
@@ -160,9 +162,7 @@ def _derived(name: str, base: str) -> str:
     )
 
 
-def test_modules_in_a_circle_import_in_any_order(
-    build: Callable[..., Result], xsd: Any, tmp_path: Path, root: Path
-) -> None:
+def test_modules_in_a_circle_import_in_any_order(build: Callable[..., Result], tmp_path: Path, root: Path) -> None:
     def schema(own: str, other: str, base: str) -> str:
         return xsd(
             f'<x:import namespace="urn:{other}" schemaLocation="{other}.xsd"/><x:complexType name="Root"/>'
@@ -198,12 +198,12 @@ def test_modules_in_a_circle_import_in_any_order(
         assert done.returncode == 0, done.stderr
 
 
-def test_bases_stand_before_what_derives_from_them(build: Callable[..., Result], xsd: Any) -> None:
+def test_bases_stand_before_what_derives_from_them(build: Callable[..., Result]) -> None:
     result = build({"a.xsd": xsd(_derived("C", "t:B") + _derived("B", "t:A") + '<x:complexType name="A"/>')})
     assert [cls.name for cls in result.model.modules[0].classes] == ["A", "B", "C"]
 
 
-def test_the_same_definition_twice_counts_once(tree: Any, xsd: Any) -> None:
+def test_the_same_definition_twice_counts_once(tree: Any) -> None:
     body = '<x:element name="e" type="x:int"/>'
     folder = tree({"a.xsd": xsd('<x:include schemaLocation="b.xsd"/>' + body), "b.xsd": xsd("\n\n" + body)})
     findings = Findings()
@@ -212,7 +212,7 @@ def test_the_same_definition_twice_counts_once(tree: Any, xsd: Any) -> None:
     assert len(findings) == 0
 
 
-def test_of_two_different_ones_the_first_counts(build: Callable[..., Result], xsd: Any) -> None:
+def test_of_two_different_ones_the_first_counts(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd('<x:include schemaLocation="b.xsd"/><x:element name="e" type="x:int"/>'),
@@ -223,7 +223,7 @@ def test_of_two_different_ones_the_first_counts(build: Callable[..., Result], xs
     assert '_x.TEXT("value", _x.INT)' in result.files["urn_t/types.py"]
 
 
-def test_fingerprints_leave_out_place_and_documentation(tree: Any, xsd: Any) -> None:
+def test_fingerprints_leave_out_place_and_documentation(tree: Any) -> None:
     def only(text: str) -> Any:
         return next(iter(collect(load([tree({"a.xsd": xsd(text)})], Findings()).units, Findings()).elements.values()))
 
@@ -235,7 +235,7 @@ def test_fingerprints_leave_out_place_and_documentation(tree: Any, xsd: Any) -> 
     assert fingerprint(one) != fingerprint(other)
 
 
-def test_definitions_too_deep_to_compare_are_a_conflict(build: Any, xsd: Any) -> None:
+def test_definitions_too_deep_to_compare_are_a_conflict(build: Any) -> None:
     def nested(levels: int) -> str:
         content = f'{"<x:sequence>" * levels}<x:element name="e" type="x:int"/>{"</x:sequence>" * levels}'
         return f'\n<x:complexType name="T">{content}</x:complexType>'
@@ -248,9 +248,7 @@ def test_definitions_too_deep_to_compare_are_a_conflict(build: Any, xsd: Any) ->
     ]
 
 
-def test_what_an_operation_can_hold_stays(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, xsd: Any
-) -> None:
+def test_what_an_operation_can_hold_stays(build: Callable[..., Result]) -> None:
     unused = (
         '<x:complexType name="Unused"><x:sequence><x:element name="c" type="t:Colour"/></x:sequence></x:complexType>'
         '<x:simpleType name="Colour"><x:restriction base="x:string"><x:enumeration value="red"/></x:restriction>'
@@ -259,8 +257,8 @@ def test_what_an_operation_can_hold_stays(
         "</x:complexType>"
     )
     files = {
-        "a.wsdl": wsdl("".join(ask.values())),
-        "messages.xsd": messages.replace("</x:schema>", unused + "</x:schema>"),
+        "a.wsdl": wsdl("".join(ASK.values())),
+        "messages.xsd": MESSAGES.replace("</x:schema>", unused + "</x:schema>"),
         "other.xsd": xsd('<x:element name="o" type="x:int"/>', "urn:o"),
     }
     everything, chosen = build(files), build(files, operations=["ask"])
@@ -273,7 +271,7 @@ def test_what_an_operation_can_hold_stays(
     assert everything.model.enums != []
 
 
-def test_members_of_members_count_abstract_ones_do_not(build: Callable[..., Result], xsd: Any) -> None:
+def test_members_of_members_count_abstract_ones_do_not(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -290,7 +288,7 @@ def test_members_of_members_count_abstract_ones_do_not(build: Callable[..., Resu
     assert [field.head for field in use.fields] == [True, False]
 
 
-def test_a_simple_element_is_its_value_unless_it_is_a_head(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_simple_element_is_its_value_unless_it_is_a_head(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -306,7 +304,7 @@ def test_a_simple_element_is_its_value_unless_it_is_a_head(build: Callable[..., 
     assert isinstance(use.fields[1].type, ObjectValue)
 
 
-def test_a_head_that_nothing_defines(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_head_that_nothing_defines(build: Callable[..., Result]) -> None:
     result = build({"a.xsd": xsd('<x:element name="e" type="x:int" substitutionGroup="t:no"/>')})
     assert [finding.rule for finding in result.findings] == ["element-unresolved"]
 
@@ -337,12 +335,10 @@ CHOICE = "<x:complexType><x:choice>{}</x:choice></x:complexType>"
         (EXTENSION, ["askException"]),
     ],
 )
-def test_kinds(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str, content: str, kinds: list[str]
-) -> None:
-    start = messages.index('<x:element name="askException">') + len('<x:element name="askException">')
-    end = messages.index("</x:element>", messages.index("</x:choice>"))
-    result = build({"a.wsdl": wsdl("".join(ask.values())), "messages.xsd": messages[:start] + content + messages[end:]})
+def test_kinds(build: Callable[..., Result], content: str, kinds: list[str]) -> None:
+    start = MESSAGES.index('<x:element name="askException">') + len('<x:element name="askException">')
+    end = MESSAGES.index("</x:element>", MESSAGES.index("</x:choice>"))
+    result = build({"a.wsdl": wsdl("".join(ASK.values())), "messages.xsd": MESSAGES[:start] + content + MESSAGES[end:]})
     assert result.findings == ()
     assert [fault.element for fault in result.model.faults] == kinds
     text = result.files["urn_m/types.py"]
@@ -351,10 +347,8 @@ def test_kinds(
         assert f'"{fault.element}": "{fault.name}"' in text
 
 
-def test_an_operation_knows_its_classes(
-    build: Callable[..., Result], wsdl: Any, ask: dict[str, str], messages: str
-) -> None:
-    result = build({"a.wsdl": wsdl("".join(ask.values())), "messages.xsd": messages})
+def test_an_operation_knows_its_classes(build: Callable[..., Result]) -> None:
+    result = build({"a.wsdl": wsdl("".join(ASK.values())), "messages.xsd": MESSAGES})
     (operation,) = result.services[0].operations
     classes = (operation.request_class, operation.response_class, operation.fault_class)
     assert [cls.name for cls in classes if cls is not None] == ["AskRequest", "AskResponse", "AskException"]

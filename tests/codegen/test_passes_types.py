@@ -15,12 +15,14 @@ from mtosi_codegen.passes.content import is_plain, leaves, occurrences, simplifi
 from mtosi_codegen.passes.values import builtin_of, is_text
 from mtosi_codegen.xsd.model import ONCE, Compositor, ElementUse, Occurs, Particle, Place, QName
 
+from .conftest import xsd
+
 
 def _classes(result: Result) -> dict[str, Any]:
     return {cls.name: cls for cls in result.model.classes}
 
 
-def test_elements_derive_from_their_type(build: Callable[..., Result], xsd: Any) -> None:
+def test_elements_derive_from_their_type(build: Callable[..., Result]) -> None:
     classes = _classes(
         build(
             {
@@ -39,7 +41,7 @@ def test_elements_derive_from_their_type(build: Callable[..., Result], xsd: Any)
     assert classes["Anything"].mixed
 
 
-def test_a_member_without_type_is_of_its_heads_type(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_member_without_type_is_of_its_heads_type(build: Callable[..., Result]) -> None:
     classes = _classes(
         build(
             {
@@ -56,7 +58,7 @@ def test_a_member_without_type_is_of_its_heads_type(build: Callable[..., Result]
     assert [field.name for field in classes["Length"].fields] == ["value"]
 
 
-def test_a_circle_of_bases_is_cut(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_circle_of_bases_is_cut(build: Callable[..., Result]) -> None:
     def derived(name: str, base: str) -> str:
         return (
             f'<x:complexType name="{name}"><x:complexContent><x:extension base="t:{base}"/></x:complexContent>'
@@ -68,7 +70,7 @@ def test_a_circle_of_bases_is_cut(build: Callable[..., Result], xsd: Any) -> Non
     assert sum(cls.base is None for cls in result.model.classes) == 1
 
 
-def test_an_element_that_substitutes_for_itself(build: Callable[..., Result], xsd: Any) -> None:
+def test_an_element_that_substitutes_for_itself(build: Callable[..., Result]) -> None:
     result = build(
         {"a.xsd": xsd('<x:element name="a" substitutionGroup="t:b"/><x:element name="b" substitutionGroup="t:a"/>')}
     )
@@ -78,7 +80,7 @@ def test_an_element_that_substitutes_for_itself(build: Callable[..., Result], xs
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_long_chain_of_base_types_is_cut_with_findings(build: Callable[..., Result], xsd: Any, order: int) -> None:
+def test_a_long_chain_of_base_types_is_cut_with_findings(build: Callable[..., Result], order: int) -> None:
     def derived(number: int) -> str:
         if not number:
             return (
@@ -100,7 +102,7 @@ def test_a_long_chain_of_base_types_is_cut_with_findings(build: Callable[..., Re
     assert [len(classes[name].all_fields()) for name in ("T100", "T101", "T349")] == [101, 1, 47]
 
 
-def test_a_long_chain_of_simple_types_is_cut_with_a_finding(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_long_chain_of_simple_types_is_cut_with_a_finding(build: Callable[..., Result]) -> None:
     body = "\n".join(f'<x:simpleType name="S{n}"><x:restriction base="t:S{n + 1}"/></x:simpleType>' for n in range(400))
     body += '<x:simpleType name="S400"><x:restriction base="x:string"/></x:simpleType>'
     result = build({"a.xsd": xsd(body + '<x:element name="e" type="t:S0"/>')})
@@ -109,7 +111,7 @@ def test_a_long_chain_of_simple_types_is_cut_with_a_finding(build: Callable[...,
     assert "urn_t/types.py" in result.files
 
 
-def test_named_anonymous_and_element_classes(build: Callable[..., Result], xsd: Any) -> None:
+def test_named_anonymous_and_element_classes(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -226,9 +228,7 @@ def test_nothing_is_nothing(model: Any) -> None:
         ("x", "1", (1, 1)),
     ],
 )
-def test_how_often_is_a_number_within_reason(
-    build: Any, xsd: Any, least: str, most: str, found: tuple[int, int]
-) -> None:
+def test_how_often_is_a_number_within_reason(build: Any, least: str, most: str, found: tuple[int, int]) -> None:
     element = f'<x:element name="a" type="x:int" minOccurs="{least}" maxOccurs="{most}"/>'
     result = build({"a.xsd": xsd(f'<x:complexType name="T"><x:sequence>{element}</x:sequence></x:complexType>')})
     (field,) = result.model.classes[0].fields
@@ -237,7 +237,7 @@ def test_how_often_is_a_number_within_reason(
     assert all(len(finding.message) < 200 for finding in result.findings)
 
 
-def test_the_deepest_content_model_is_still_python(build: Any, xsd: Any) -> None:
+def test_the_deepest_content_model_is_still_python(build: Any) -> None:
     content = '<x:element name="a" type="x:int"/>'
     for level in range(60):
         kind = ("choice", "sequence")[level % 2]
@@ -276,7 +276,7 @@ OPTIONAL = '<x:element name="a" type="x:string" minOccurs="0"/>'
     ],
 )
 def test_a_field_is_overridden_only_where_it_is_narrower(
-    build: Callable[..., Result], xsd: Any, restriction: str, own: list[str]
+    build: Callable[..., Result], restriction: str, own: list[str]
 ) -> None:
     cls = _restricted(build, xsd, OPTIONAL, restriction)
     assert [field.name for field in cls.fields] == own
@@ -284,14 +284,14 @@ def test_a_field_is_overridden_only_where_it_is_narrower(
     assert cls.restricts
 
 
-def test_a_field_that_is_left_out_is_left_out_of_the_model(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_field_that_is_left_out_is_left_out_of_the_model(build: Callable[..., Result]) -> None:
     second = '<x:element name="b" type="x:string" minOccurs="0"/>'
     cls = _restricted(build, xsd, OPTIONAL + second, second)
     assert [item.field.name for item in cls.model.items if isinstance(item, ModelItem)] == ["b"]
     assert _restricted(build, xsd, OPTIONAL + second, OPTIONAL + second).model is None
 
 
-def test_a_list_stays_a_list(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_list_stays_a_list(build: Callable[..., Result]) -> None:
     cls = _restricted(
         build, xsd, '<x:element name="a" type="x:string" maxOccurs="9"/>', '<x:element name="a" type="x:string"/>'
     )
@@ -300,7 +300,7 @@ def test_a_list_stays_a_list(build: Callable[..., Result], xsd: Any) -> None:
     assert (item.minimum, item.maximum) == (1, 1)
 
 
-def test_groups_inside_groups_and_types_inside_groups(build: Callable[..., Result], xsd: Any) -> None:
+def test_groups_inside_groups_and_types_inside_groups(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -320,7 +320,7 @@ def test_groups_inside_groups_and_types_inside_groups(build: Callable[..., Resul
     assert (model.kind, model.minimum) == ("choice", 0)
 
 
-def test_a_group_that_contains_itself(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_group_that_contains_itself(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -334,7 +334,7 @@ def test_a_group_that_contains_itself(build: Callable[..., Result], xsd: Any) ->
     assert [field.name for field in result.model.classes[0].fields] == ["a"]
 
 
-def test_an_attribute_that_comes_twice_counts_once(build: Callable[..., Result], xsd: Any) -> None:
+def test_an_attribute_that_comes_twice_counts_once(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -358,7 +358,7 @@ def _laughs(levels: int) -> str:
 
 
 @pytest.mark.parametrize(("levels", "bound"), [(40, "20000 particles"), (16, "20000 particles"), (400, "64 levels")])
-def test_groups_that_multiply_are_bounded(build: Callable[..., Result], xsd: Any, levels: int, bound: str) -> None:
+def test_groups_that_multiply_are_bounded(build: Callable[..., Result], levels: int, bound: str) -> None:
     body = _laughs(levels) + (
         '<x:complexType name="T"><x:sequence><x:group ref="t:G0"/></x:sequence></x:complexType>\n'
         '<x:element name="e"><x:complexType><x:group ref="t:G0"/></x:complexType></x:element>\n'
@@ -374,9 +374,7 @@ def test_groups_that_multiply_are_bounded(build: Callable[..., Result], xsd: Any
     assert [field.name for cls in result.model.classes for field in cls.fields] == ["b"]
 
 
-def test_all_types_together_are_bounded(
-    build: Callable[..., Result], xsd: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_types_together_are_bounded(build: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "MAX_ALL_PARTICLES", 100)
     body = _laughs(4) + "".join(f'<x:complexType name="T{n}"><x:group ref="t:G0"/></x:complexType>' for n in range(3))
     result = build({"a.xsd": xsd(body)})
@@ -385,7 +383,7 @@ def test_all_types_together_are_bounded(
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_attribute_groups_that_multiply_are_read_once(build: Callable[..., Result], xsd: Any, times: int) -> None:
+def test_attribute_groups_that_multiply_are_read_once(build: Callable[..., Result], times: int) -> None:
     levels = 1500
     body = "".join(
         f'<x:attributeGroup name="A{n}"><x:attribute name="n{n % 3}" type="x:int"/>'
@@ -407,11 +405,11 @@ def _value(build: Callable[..., Result], xsd: Any, body: str, more: str = "") ->
     return cls.fields[0].type
 
 
-def test_a_restriction_without_facets_is_its_base(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_restriction_without_facets_is_its_base(build: Callable[..., Result]) -> None:
     assert _value(build, xsd, '<x:restriction base="x:date"/>') == Builtin("date")
 
 
-def test_facets_of_several_steps_add_up(build: Callable[..., Result], xsd: Any) -> None:
+def test_facets_of_several_steps_add_up(build: Callable[..., Result]) -> None:
     value = _value(
         build,
         xsd,
@@ -429,19 +427,19 @@ def test_facets_of_several_steps_add_up(build: Callable[..., Result], xsd: Any) 
 @pytest.mark.parametrize(
     ("mode", "name"), [("collapse", "token"), ("replace", "normalizedString"), ("preserve", "string")]
 )
-def test_white_space(build: Callable[..., Result], xsd: Any, mode: str, name: str) -> None:
+def test_white_space(build: Callable[..., Result], mode: str, name: str) -> None:
     body = f'<x:restriction base="x:string"><x:whiteSpace value="{mode}"/></x:restriction>'
     assert _value(build, xsd, body) == Builtin(name)
 
 
-def test_enumerations_of_texts_are_classes_those_of_numbers_are_facets(build: Callable[..., Result], xsd: Any) -> None:
+def test_enumerations_of_texts_are_classes_those_of_numbers_are_facets(build: Callable[..., Result]) -> None:
     text = _value(build, xsd, '<x:restriction base="x:anyURI"><x:enumeration value="u"/></x:restriction>')
     number = _value(build, xsd, '<x:restriction base="x:int"><x:enumeration value="1"/></x:restriction>')
     assert isinstance(text, EnumValue)
     assert number == FacetValue(Builtin("int"), (("values", ("1",)),))
 
 
-def test_a_restricted_enumeration_is_an_enumeration_of_its_own(build: Callable[..., Result], xsd: Any) -> None:
+def test_a_restricted_enumeration_is_an_enumeration_of_its_own(build: Callable[..., Result]) -> None:
     value = _value(
         build,
         xsd,
@@ -453,7 +451,7 @@ def test_a_restricted_enumeration_is_an_enumeration_of_its_own(build: Callable[.
     assert (value.enum.name, [text for text, _ in value.enum.values]) == ("S", ["a"])
 
 
-def test_lists_and_unions(build: Callable[..., Result], xsd: Any) -> None:
+def test_lists_and_unions(build: Callable[..., Result]) -> None:
     inline = '<x:simpleType><x:restriction base="x:int"/></x:simpleType>'
     assert _value(build, xsd, f"<x:list>{inline}</x:list>") == ListValue(Builtin("int"))
     union = _value(build, xsd, f'<x:union memberTypes="x:string x:string">{inline}</x:union>')
@@ -462,7 +460,7 @@ def test_lists_and_unions(build: Callable[..., Result], xsd: Any) -> None:
     assert builtin_of(union) == ""
 
 
-def test_types_defined_by_each_other(build: Callable[..., Result], xsd: Any) -> None:
+def test_types_defined_by_each_other(build: Callable[..., Result]) -> None:
     result = build(
         {
             "a.xsd": xsd(
@@ -474,7 +472,7 @@ def test_types_defined_by_each_other(build: Callable[..., Result], xsd: Any) -> 
     assert {finding.rule for finding in result.findings} == {"cycle"}
 
 
-def test_unions_that_multiply_are_flat(build: Any, xsd: Any) -> None:
+def test_unions_that_multiply_are_flat(build: Any) -> None:
     body = "".join(
         f'<x:simpleType name="U{n}"><x:union memberTypes="t:U{n + 1} t:V{n + 1}"/></x:simpleType>'
         f'<x:simpleType name="V{n}"><x:union memberTypes="t:V{n + 1} t:U{n + 1}"/></x:simpleType>'
@@ -488,7 +486,7 @@ def test_unions_that_multiply_are_flat(build: Any, xsd: Any) -> None:
     assert result.findings == ()
 
 
-def test_a_list_of_lists_is_reported(build: Any, xsd: Any) -> None:
+def test_a_list_of_lists_is_reported(build: Any) -> None:
     body = '<x:simpleType name="L0"><x:list itemType="x:int"/></x:simpleType>\n'
     body += "\n".join(
         f'<x:simpleType name="L{n + 1}"><x:list><x:simpleType><x:union memberTypes="t:L{n} x:int"/></x:simpleType>'
@@ -511,7 +509,7 @@ def test_a_list_of_lists_is_reported(build: Any, xsd: Any) -> None:
     ],
 )  # fmt: skip
 def test_a_bound_that_is_no_value_is_reported_and_not_checked(
-    base: str, facet: str, text: str, build: Callable[..., Result], xsd: Any, package: Any
+    base: str, facet: str, text: str, build: Callable[..., Result], package: Any
 ) -> None:
     restricted = f'<x:restriction base="x:{base}"><x:{facet} value="{text}"/></x:restriction>'
     schema = xsd(f'<x:simpleType name="S">{restricted}</x:simpleType><x:element name="e" type="t:S"/>')
@@ -521,7 +519,7 @@ def test_a_bound_that_is_no_value_is_reported_and_not_checked(
     assert importlib.import_module(f"{package(result)}.urn_t.types").E
 
 
-def test_bounds_without_end(build: Callable[..., Result], xsd: Any) -> None:
+def test_bounds_without_end(build: Callable[..., Result]) -> None:
     facets = '<x:minInclusive value="-INF"/><x:maxInclusive value=" INF "/>'
     schema = xsd(f'<x:simpleType name="S"><x:restriction base="x:double">{facets}</x:restriction></x:simpleType>')
     assert build({"a.xsd": schema}).findings == ()

@@ -28,6 +28,8 @@ from mtosi_codegen.proof.verify import compare, send
 from mtosi_jms.validation import SchemaSet, Validator
 from mtosi_jms.xmlbind import _registry as registry
 
+from .conftest import ASK, MESSAGES, wsdl, xsd
+
 _numbers = itertools.count()
 MANY = 200
 
@@ -235,7 +237,6 @@ def test_what_cannot_be_verified(
 
 
 def test_schemas_without_operations_and_stubs_that_do_not_import(
-    xsd: Callable[..., str],
     tree: Callable[..., Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -290,15 +291,12 @@ def test_a_seed_gives_the_same_instance(small: Bench) -> None:
 
 
 def test_an_operation_of_several_services_needs_its_service(
-    ask: dict[str, str],
-    messages: str,
-    wsdl: Callable[..., str],
     tree: Callable[..., Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    one = "".join(ask.values())
+    one = "".join(ASK.values())
     other = one.replace("Oracle", "Other")
-    folder = tree({"one.wsdl": wsdl(one), "two.wsdl": wsdl(other, "urn:v"), "messages.xsd": messages})
+    folder = tree({"one.wsdl": wsdl(one), "two.wsdl": wsdl(other, "urn:v"), "messages.xsd": MESSAGES})
     assert main(["sample", "ask", str(folder)]) == 1
     assert "name one of Oracle.ask, Other.ask" in capsys.readouterr().err
     assert main(["sample", "Other.ask", str(folder)]) == 0
@@ -343,7 +341,7 @@ RIGHT = {
 
 @pytest.mark.obligation("GEN9")
 @pytest.mark.parametrize("kind", RIGHT)
-def test_right_stubs_have_no_difference(kind: str, xsd: Callable[..., str], tmp_path: Path) -> None:
+def test_right_stubs_have_no_difference(kind: str, tmp_path: Path) -> None:
     source = tmp_path / "a.xsd"
     source.write_text(xsd(RIGHT[kind]))
     bench = Bench([source], tmp_path)
@@ -355,7 +353,7 @@ def test_right_stubs_have_no_difference(kind: str, xsd: Callable[..., str], tmp_
 
 
 @pytest.mark.obligation("GEN9")
-def test_overloaded_operations_have_no_difference(wsdl: Any, tmp_path: Path) -> None:
+def test_overloaded_operations_have_no_difference(tmp_path: Path) -> None:
     kinds = ("byId", "byName", "found")
     elements = "".join(f'<x:element name="{kind}" type="x:string"/>' for kind in kinds)
     messages = "".join(f'<w:message name="{kind}"><w:part name="b" element="t:{kind}"/></w:message>' for kind in kinds)

@@ -21,9 +21,10 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import Step
 from mtosi_jms.transport import Connection
 
+from ..waiting import PATIENCE
+
 _numbers = itertools.count()
-PATIENCE = 60.0
-"""Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
+NE1, NE7 = name("MD=EMS1/ME=NE-1"), name("MD=EMS1/ME=NE-7")
 
 
 class SmallEms(ManagedElementRetrieval.Supplier):
@@ -85,52 +86,23 @@ def gate() -> Iterator[Gate]:
     gate.is_open.set()
 
 
-@pytest.fixture
-def small_ems() -> type[SmallEms]:
-    return SmallEms
+class FaultyEms(ManagedElementRetrieval.Supplier):
+    """Does what it is told, whatever it is asked."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self.act = act
+
+    def get_managed_element(self, request: Any, context: RequestContext) -> Any:
+        return self.act()
+
+    def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
+        return self.act()
 
 
-@pytest.fixture
-def faulty_ems() -> Callable[[Callable[[], Any]], ManagedElementRetrieval.Supplier]:
-    """A supplier whose get_managed_element does what it is told."""
-
-    class Faulty(ManagedElementRetrieval.Supplier):
-        def __init__(self, act: Callable[[], Any]) -> None:
-            self.act = act
-
-        def get_managed_element(self, request: Any, context: RequestContext) -> Any:
-            return self.act()
-
-        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
-            return self.act()
-
-    return Faulty
-
-
-@pytest.fixture
-def numbers() -> Callable[[Any], list[int]]:
+def numbers(response: Any) -> list[int]:
     """The numbers of the elements in a response."""
-
-    def of(response: Any) -> list[int]:
-        found = response.me_list.me if response.me_list is not None else []
-        return [int(me.name.rdn[-1].value.removeprefix("NE-")) for me in found]
-
-    return of
-
-
-@pytest.fixture
-def ne7() -> Any:
-    return name("MD=EMS1/ME=NE-7")
-
-
-@pytest.fixture
-def ne1() -> Any:
-    return name("MD=EMS1/ME=NE-1")
-
-
-@pytest.fixture
-def patience() -> float:
-    return PATIENCE
+    found = response.me_list.me if response.me_list is not None else []
+    return [int(me.name.rdn[-1].value.removeprefix("NE-")) for me in found]
 
 
 def _threads() -> set[threading.Thread]:
@@ -151,16 +123,11 @@ def _no_thread_is_left() -> Iterator[None]:
                 thread.join(PATIENCE)
 
 
-@pytest.fixture
-def fault_of() -> Callable[[Callable[[], Any]], MtosiFault]:
+def fault_of(action: Callable[[], Any]) -> MtosiFault:
     """The fault that an action raises."""
-
-    def run(action: Callable[[], Any]) -> MtosiFault:
-        with pytest.raises(MtosiFault) as caught:
-            action()
-        return caught.value
-
-    return run
+    with pytest.raises(MtosiFault) as caught:
+        action()
+    return caught.value
 
 
 @pytest.fixture(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,8 @@ from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import exchange
 
+from .conftest import NE1, SmallEms, numbers
+
 PERSISTENT = "deliveryMode=PERSISTENT&timeToLive=16100&priority=6"
 
 
@@ -21,7 +22,7 @@ PERSISTENT = "deliveryMode=PERSISTENT&timeToLive=16100&priority=6"
 @pytest.mark.parametrize(
     "url", ["jndi:jms/QueueConnectionFactory", "jms:jndi:x?jndiConnectionFactoryName=jms/QueueConnectionFactory"]
 )
-def test_a_connection_is_opened_by_the_name_of_its_factory(url: str, tmp_path: Path, small_ems: Any, ne1: Any) -> None:
+def test_a_connection_is_opened_by_the_name_of_its_factory(url: str, tmp_path: Path) -> None:
     """Factory, then destination, both by name: only the file knows the URL and the physical names."""
     file = tmp_path / "jndi.properties"
     file.write_text(
@@ -30,10 +31,10 @@ def test_a_connection_is_opened_by_the_name_of_its_factory(url: str, tmp_path: P
     )
     with (
         mtosi.connect(url, names=file) as connection,
-        mtosi.Supplier(connection, "jms/RtoNMSQA", [small_ems()]),
+        mtosi.Supplier(connection, "jms/RtoNMSQA", [SmallEms()]),
         mtosi.Requestor(connection, sender_uri="jms/RtoInventoryOSQA") as requestor,
     ):
-        found = ManagedElementRetrieval(requestor, "jms/RtoNMSQA").get_managed_element(me_ref=ne1)
+        found = ManagedElementRetrieval(requestor, "jms/RtoNMSQA").get_managed_element(me_ref=NE1)
         assert found.me.location == "Hall 1"
 
 
@@ -68,8 +69,8 @@ def test_the_address_says_how_a_request_travels() -> None:
 
 
 @pytest.mark.obligation("C42")
-def test_an_address_may_name_where_replies_go(small_ems: Any, ne1: Any, numbers: Any) -> None:
-    with exchange([small_ems()], failure_reply_to="jms/FailureOS") as pair:
+def test_an_address_may_name_where_replies_go() -> None:
+    with exchange([SmallEms()], failure_reply_to="jms/FailureOS") as pair:
         own = ManagedElementRetrieval(pair.requestor, "jms:queue:SUPPLIER.OS?replyToName=FAILURE.OS")
         assert numbers(own.get_all_managed_elements()) == [1, 2, 3, 4, 5]
         strange = ManagedElementRetrieval(pair.requestor, "jms:jndi:jms/SupplierOS?replyToName=jms/SupplierOS")
@@ -79,12 +80,12 @@ def test_an_address_may_name_where_replies_go(small_ems: Any, ne1: Any, numbers:
 
 
 @pytest.mark.obligation("C42", "P22")
-def test_the_address_of_a_wsdl_is_a_name(small_ems: Any, numbers: Any) -> None:
+def test_the_address_of_a_wsdl_is_a_name() -> None:
     address = ManagedElementRetrieval.__service__.address
     names = NamingContext({"jms/OS": "queue:OS", address: "queue:EMS"})
     with (
         mtosi.connect("memory:wsdl-address", names=names) as connection,
-        mtosi.Supplier(connection, address, [small_ems()]) as supplier,
+        mtosi.Supplier(connection, address, [SmallEms()]) as supplier,
         mtosi.Requestor(connection, sender_uri="jms/OS") as requestor,
     ):
         assert supplier.destination == Queue("EMS")

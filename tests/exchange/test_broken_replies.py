@@ -30,6 +30,9 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import exchange, truncate
 
+from ..waiting import PATIENCE
+from .conftest import NE1, SmallEms, numbers
+
 HEADER = re.compile(rb"<soap:Header>.*</soap:Header>", re.DOTALL)
 SOAP = b'<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/">%s</soap:Envelope>'
 
@@ -61,7 +64,7 @@ BODIES: dict[str, tuple[bytes, type[MtosiError], str]] = {
 @pytest.mark.parametrize("what", BODIES)
 @pytest.mark.parametrize("pattern", ["simple", "batches"])
 @pytest.mark.obligation("BAT12")
-def test_a_broken_reply_is_a_typed_error(what: str, pattern: str, mtosi_exchange: Any, ne1: Any) -> None:
+def test_a_broken_reply_is_a_typed_error(what: str, pattern: str, mtosi_exchange: Any) -> None:
     body, error, words = BODIES[what]
     pair = mtosi_exchange()
     pair.scripted.start(lambda asked: [asked.reply(body)])
@@ -69,8 +72,8 @@ def test_a_broken_reply_is_a_typed_error(what: str, pattern: str, mtosi_exchange
 
     def ask() -> Any:
         if pattern == "simple":
-            return stub.get_managed_element(me_ref=ne1)
-        return list(stub.get_managed_element.batches(me_ref=ne1, batch_size=1))
+            return stub.get_managed_element(me_ref=NE1)
+        return list(stub.get_managed_element.batches(me_ref=NE1, batch_size=1))
 
     with pytest.raises(error) as caught:
         ask()
@@ -81,17 +84,17 @@ def test_a_broken_reply_is_a_typed_error(what: str, pattern: str, mtosi_exchange
 
 
 @pytest.mark.parametrize("keep", [1, 60, 0.3, 0.7, 0.95, -1])
-def test_a_reply_that_ends_early(keep: float, small_ems: Any, ne1: Any) -> None:
-    with exchange([small_ems()], tamper=lambda replies: truncate(replies, at=0, keep=keep)) as pair:
+def test_a_reply_that_ends_early(keep: float) -> None:
+    with exchange([SmallEms()], tamper=lambda replies: truncate(replies, at=0, keep=keep)) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         for _ in range(2):
             with pytest.raises(MalformedXmlError) as caught:
-                stub.get_managed_element(me_ref=ne1)
+                stub.get_managed_element(me_ref=NE1)
             assert caught.value.line in (1, 2)
 
 
-def test_a_broken_batch_ends_the_exchange_after_those_before_it(small_ems: Any, numbers: Any) -> None:
-    with exchange([small_ems(4)], tamper=lambda replies: truncate(replies, at=2)) as pair:
+def test_a_broken_batch_ends_the_exchange_after_those_before_it() -> None:
+    with exchange([SmallEms(4)], tamper=lambda replies: truncate(replies, at=2)) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         assert [numbers(next(batches)), numbers(next(batches))] == [[1], [2]]
         with pytest.raises(MalformedXmlError):
@@ -100,17 +103,17 @@ def test_a_broken_batch_ends_the_exchange_after_those_before_it(small_ems: Any, 
 
 
 @pytest.mark.obligation("BAT11")
-def test_a_reply_without_header_is_the_answer_with_a_warning(small_ems: Any, ne1: Any) -> None:
+def test_a_reply_without_header_is_the_answer_with_a_warning() -> None:
     """It pairs by JMSCorrelationID."""
     seen: list[Any] = []
 
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         return [dataclasses.replace(one, body=HEADER.sub(b"", one.body)) for one in replies]
 
-    with exchange([small_ems()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=tamper) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         options = CallOptions(on_reply=seen.append)
-        assert stub.get_managed_element(me_ref=ne1, options=options).me is not None
+        assert stub.get_managed_element(me_ref=NE1, options=options).me is not None
     assert {"no-header", "R3c"} <= {warning.rule for warning in seen[0].warnings}
 
 
@@ -121,41 +124,41 @@ NIL = b' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:nil="true"><'
     "field", ["batchSequenceNumber", "batchSequenceEndOfReply", "correlationId", "msgType", "priority"]
 )
 @pytest.mark.parametrize("value", [b"x", b"", NIL, b"-7", b"1e3", b"99999999999999999999"])
-def test_header_fields_that_say_nothing(field: str, value: bytes, small_ems: Any) -> None:
+def test_header_fields_that_say_nothing(field: str, value: bytes) -> None:
     """Any of them leaves a response or a typed error; the exchange ends."""
 
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         element = re.compile(f"{field}>[^<]*<".encode())
         return [dataclasses.replace(one, body=element.sub(field.encode() + value, one.body)) for one in replies]
 
-    with exchange([small_ems(1)], tamper=tamper, timeouts=Timeouts(first_reply=0.05, gap=0.01)) as pair:
+    with exchange([SmallEms(1)], tamper=tamper, timeouts=Timeouts(first_reply=0.05, gap=0.01)) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         with contextlib.suppress(MtosiError):
             assert len(list(batches)) == 1
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-def test_warnings_that_nobody_listens_to_are_logged(small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_that_nobody_listens_to_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         return [dataclasses.replace(one, body=one.body.replace(b">SUCCESS<", b">SUPER<")) for one in replies]
 
-    with exchange([small_ems()], tamper=tamper) as pair:
-        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    with exchange([SmallEms()], tamper=tamper) as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
     assert "a reply of getManagedElement with 2 warnings, correlation id " in caplog.text
 
 
-def test_an_error_without_fault_is_a_fault(small_ems: Any, ne1: Any) -> None:
+def test_an_error_without_fault_is_a_fault() -> None:
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         return [dataclasses.replace(one, body=one.body.replace(b">RESPONSE<", b"> ERROR <")) for one in replies]
 
-    with exchange([small_ems()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=tamper) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(MtosiFault, match="msgType ERROR and no fault") as caught:
-            stub.get_managed_element(me_ref=ne1)
+            stub.get_managed_element(me_ref=NE1)
     assert isinstance(caught.value.detail, mer.GetManagedElementResponse)
 
 
-def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error(small_ems: Any, ne1: Any) -> None:
+def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error() -> None:
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         odd = b"<x:odd xmlns:x='urn:x'/></"
         return [
@@ -164,58 +167,56 @@ def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error(small
         ]
 
     seen: list[Any] = []
-    with exchange([small_ems()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=tamper) as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        stub.get_managed_element(me_ref=ne1, options=CallOptions(on_reply=seen.append))
+        stub.get_managed_element(me_ref=NE1, options=CallOptions(on_reply=seen.append))
         assert [warning.rule for warning in seen[0].warnings] == ["unknown-element"]
-    with exchange([small_ems()], tamper=tamper, profile=BindingProfile(validation="strict")) as pair:
+    with exchange([SmallEms()], tamper=tamper, profile=BindingProfile(validation="strict")) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(DecodeError):
-            stub.get_managed_element(me_ref=ne1)
+            stub.get_managed_element(me_ref=NE1)
 
 
 @pytest.mark.obligation("O1")
-def test_a_bytes_message_is_taken_with_a_warning(small_ems: Any, ne1: Any) -> None:
+def test_a_bytes_message_is_taken_with_a_warning() -> None:
     """O1."""
     seen: list[Any] = []
 
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         return [dataclasses.replace(one, message_type=MessageType.BYTES) for one in replies]
 
-    with exchange([small_ems()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=tamper) as pair:
         stub = pair.stub(ManagedElementRetrieval)
-        assert stub.get_managed_element(me_ref=ne1, options=CallOptions(on_reply=seen.append)).me is not None
+        assert stub.get_managed_element(me_ref=NE1, options=CallOptions(on_reply=seen.append)).me is not None
     assert "O1" in [warning.rule for warning in seen[0].warnings]
 
 
 @pytest.mark.obligation("BAT10")
-def test_broken_messages_for_nobody_go_to_the_hook(
-    mtosi_exchange: Any, small_ems: Any, ne1: Any, patience: float
-) -> None:
+def test_broken_messages_for_nobody_go_to_the_hook(mtosi_exchange: Any) -> None:
     found: SimpleQueue[Any] = SimpleQueue()
     pair = mtosi_exchange(on_orphan=found.put)
 
     def script(asked: Any) -> list[JmsMessage]:
         unpaired = dataclasses.replace(asked.reply(b"<torn"), correlation_id=None)
         foreign = dataclasses.replace(asked.reply(b"<torn"), correlation_id="ID:other")
-        return [unpaired, foreign, *asked.replies([small_ems()])]
+        return [unpaired, foreign, *asked.replies([SmallEms()])]
 
     pair.scripted.start(script)
-    assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
-    orphans = [found.get(timeout=patience) for _ in range(2)]
+    assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
+    orphans = [found.get(timeout=PATIENCE) for _ in range(2)]
     assert [(orphan.reason.name, type(orphan.reply.payload)) for orphan in orphans] == [
         ("NO_ID", MalformedXmlError),
         ("UNKNOWN", MalformedXmlError),
     ]
 
 
-def test_requests_that_come_back_are_no_answers(ne1: Any) -> None:
+def test_requests_that_come_back_are_no_answers() -> None:
     """A requestor whose own queue is the destination gets its own request."""
     names = {"jms/RequestorOS": "queue:SAME", "jms/SupplierOS": "queue:OTHER"}
     with exchange(names=names) as pair:
         stub = ManagedElementRetrieval(pair.requestor, "jms/RequestorOS")
         with pytest.raises(ProtocolError, match="got GetManagedElementRequest"):
-            stub.get_managed_element(me_ref=ne1)
+            stub.get_managed_element(me_ref=NE1)
 
 
 @given(st.data())

@@ -23,6 +23,8 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType
 from mtosi_jms.testing import exchange
 
+from .conftest import FaultyEms, SmallEms, fault_of
+
 pytestmark = pytest.mark.obligation("P2", "C18")
 
 KINDS = [(c, p) for c in ("NO_COMPRESSION", "GZIP") for p in ("NO_PACKING", "ZIP", "TAR")]
@@ -39,9 +41,9 @@ def place(folder: Path, name: str = "out") -> str:
 
 
 @pytest.mark.parametrize(("compression", "packing"), KINDS)
-def test_the_data_comes_in_a_file(tmp_path: Path, small_ems: Any, compression: str, packing: str) -> None:
+def test_the_data_comes_in_a_file(tmp_path: Path, compression: str, packing: str) -> None:
     uri = place(tmp_path)
-    ems = small_ems(5)
+    ems = SmallEms(5)
     with exchange([ems], supplier={"bulk_folders": tmp_path}) as pair:
         operation = pair.stub(ManagedElementRetrieval).get_all_managed_elements
         reply = operation.bulk(file_location_uri=uri, compression=compression, packing=packing, batch_size=2)
@@ -81,10 +83,10 @@ def test_a_nested_inventory_of_ready_made_responses(tmp_path: Path) -> None:
     assert (single.compression, single.packing) == ("NO_COMPRESSION", "NO_PACKING")
 
 
-def test_a_request_object_and_options_are_taken(tmp_path: Path, small_ems: Any) -> None:
+def test_a_request_object_and_options_are_taken(tmp_path: Path) -> None:
     seen: list[Envelope] = []
     options = CallOptions(correlation_id=" 7 ", on_reply=seen.append)
-    with exchange([small_ems(1)], supplier={"bulk_folders": tmp_path}) as pair:
+    with exchange([SmallEms(1)], supplier={"bulk_folders": tmp_path}) as pair:
         operation = pair.stub(ManagedElementRetrieval).get_all_managed_elements
         reply = operation.bulk(
             mer.GetAllManagedElementsRequest(), file_location_uri=place(tmp_path), packing="ZIP", options=options
@@ -123,8 +125,8 @@ def test_a_one_way_operation_has_no_bulk_response(tmp_path: Path) -> None:
 # The supplier refuses
 
 
-def test_a_supplier_without_folders_does_no_bulk(tmp_path: Path, small_ems: Any, fault_of: Fault) -> None:
-    ems = small_ems()
+def test_a_supplier_without_folders_does_no_bulk(tmp_path: Path) -> None:
+    ems = SmallEms()
     with exchange([ems, InventoryEms(Network(elements=1))]) as pair:
         elements = pair.stub(ManagedElementRetrieval)
         one = fault_of(lambda: elements.get_managed_element.bulk(file_location_uri=place(tmp_path)))
@@ -148,7 +150,7 @@ def test_a_supplier_without_folders_does_no_bulk(tmp_path: Path, small_ems: Any,
     ],
 )
 def test_other_terms_of_a_request(
-    tmp_path: Path, fault_of: Fault, header: dict[str, Any], kind: str | None, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, header: dict[str, Any], kind: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     if header.get("compression_type"):
         header = {"compression_type": hdr.CompressionTypeType(value=hdr.CompressionEnumType.VENDOR_EXT, extension="x")}
@@ -167,27 +169,25 @@ def test_other_terms_of_a_request(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_handler_that_fails_leaves_no_file(tmp_path: Path, faulty_ems: Any, fault_of: Fault) -> None:
+def test_a_handler_that_fails_leaves_no_file(tmp_path: Path) -> None:
     def act() -> Any:
         yield ManagedElementType()
         raise MtosiFault("enough", kind="unableToComply")
 
-    with exchange([faulty_ems(act)], supplier={"bulk_folders": tmp_path}) as pair:
+    with exchange([FaultyEms(act)], supplier={"bulk_folders": tmp_path}) as pair:
         operation = pair.stub(ManagedElementRetrieval).get_all_managed_elements
         fault = fault_of(lambda: operation.bulk(file_location_uri=place(tmp_path), packing="ZIP", batch_size=1))
     assert (fault.kind, fault.reason) == ("unableToComply", "enough")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_an_internal_error(
-    tmp_path: Path, small_ems: Any, fault_of: Fault, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_written_is_an_internal_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
     failures: list[Exception] = []
-    with exchange([small_ems()], supplier={"bulk_folders": tmp_path, "on_error": failures.append}) as pair:
+    with exchange([SmallEms()], supplier={"bulk_folders": tmp_path, "on_error": failures.append}) as pair:
         operation = pair.stub(ManagedElementRetrieval).get_all_managed_elements
         fault = fault_of(lambda: operation.bulk(file_location_uri=place(tmp_path)))
     assert fault.kind == "internalError"
@@ -195,8 +195,8 @@ def test_a_folder_that_cannot_be_written_is_an_internal_error(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_patterns_know_nothing_of_files(tmp_path: Path, small_ems: Any) -> None:
-    ems = small_ems(2)
+def test_other_patterns_know_nothing_of_files(tmp_path: Path) -> None:
+    ems = SmallEms(2)
     with exchange([ems], supplier={"bulk_folders": tmp_path}) as pair:
         operation = pair.stub(ManagedElementRetrieval).get_all_managed_elements
         operation(options=CallOptions(header={"file_location_uri": place(tmp_path)}))
@@ -228,7 +228,7 @@ def test_a_reply_that_names_no_file_means_the_file_that_was_asked_for(shared: Pa
         reply.files(allowed=tmp_path)
 
 
-def test_the_fault_of_the_sample_is_raised(shared: Path, tmp_path: Path, fault_of: Fault) -> None:
+def test_the_fault_of_the_sample_is_raised(shared: Path, tmp_path: Path) -> None:
     wire = sample(shared, "3-3_afb_getInventoryException.xml")
     with exchange() as pair:
         pair.scripted.start(lambda asked: [asked.reply(wire)])

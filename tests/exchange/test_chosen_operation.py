@@ -24,6 +24,8 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import exchange
 from mtosi_jms.xmlbind import RawXml, encode
 
+from .conftest import SmallEms
+
 ASK = mer.GetManagedElementRequest(me_ref=None)
 
 
@@ -148,8 +150,8 @@ def test_over_jms_each_call_reaches_its_operation() -> None:
 
 
 @pytest.mark.obligation("REQ2")
-def test_the_request_of_another_operation_is_not_sent(small_ems: Any) -> None:
-    ems = small_ems()
+def test_the_request_of_another_operation_is_not_sent() -> None:
+    ems = SmallEms()
     with exchange([ems]) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         consumer = pair.stub(NotificationConsumer)

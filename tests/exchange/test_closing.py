@@ -18,6 +18,9 @@ from mtosi_jms.testing import REQUESTOR, SUPPLIER, InterceptedConnection, connec
 from mtosi_jms.transport import SendRules
 from mtosi_jms.transport.memory import MemoryConnection
 
+from ..waiting import PATIENCE, background
+from .conftest import NE1, SmallEms
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 
 
@@ -41,10 +44,10 @@ class Held(ManagedElementRetrieval.Supplier):
         return mer.GetManagedElementResponse()
 
 
-def test_stop_ends_all_threads(small_ems: Any) -> None:
+def test_stop_ends_all_threads() -> None:
     with connect_privately() as opened:
         connection = InterceptedConnection(opened)
-        supplier = Supplier(connection, SUPPLIER, [small_ems()]).start(threads=5)
+        supplier = Supplier(connection, SUPPLIER, [SmallEms()]).start(threads=5)
         assert (len(supplier_threads()), len(connection.sessions)) == (5, 5)
         with pytest.raises(IllegalStateError, match="started before"):
             supplier.start()
@@ -59,51 +62,51 @@ def test_stop_ends_all_threads(small_ems: Any) -> None:
         assert connection.sessions == []
 
 
-def test_a_with_block_starts_one_thread_and_no_more(small_ems: Any) -> None:
+def test_a_with_block_starts_one_thread_and_no_more() -> None:
     with connect_privately() as connection:
-        with Supplier(connection, SUPPLIER, [small_ems()]):
+        with Supplier(connection, SUPPLIER, [SmallEms()]):
             assert len(supplier_threads()) == 1
-        with Supplier(connection, SUPPLIER, [small_ems()]).start(threads=3):
+        with Supplier(connection, SUPPLIER, [SmallEms()]).start(threads=3):
             assert len(supplier_threads()) == 3
         assert supplier_threads() == []
 
 
-def test_run_in_threads_of_ones_own(small_ems: Any, ne1: Any, background: Background, patience: float) -> None:
+def test_run_in_threads_of_ones_own() -> None:
     with connect_privately() as connection, Requestor(connection, sender_uri="jms/RequestorOS") as requestor:
-        supplier = Supplier(connection, SUPPLIER, [small_ems()])
+        supplier = Supplier(connection, SUPPLIER, [SmallEms()])
         runs = [background(supplier.run) for _ in range(2)]
-        assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=ne1).me is not None
+        assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=NE1).me is not None
         while connection.consumers(supplier.destination) < 2:
             assert not any(run.done() for run in runs)
         supplier.stop()
-        assert [run.result(patience) for run in runs] == [None, None]
+        assert [run.result(PATIENCE) for run in runs] == [None, None]
 
 
-def test_stop_lets_the_request_in_hand_be_answered_if_asked(ne1: Any, background: Background, patience: float) -> None:
+def test_stop_lets_the_request_in_hand_be_answered_if_asked() -> None:
     """Its reply goes out; the request behind it stays for the next supplier; idle threads end at once."""
-    held = Held(patience)
+    held = Held(PATIENCE)
     with exchange([held], threads=2) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         assert isinstance(pair.supplier, Supplier)
-        first = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
-        assert held.entered.wait(patience)
-        stopping = background(lambda: pair.supplier.drain(patience))  # type: ignore[union-attr]
+        first = stub.get_managed_element.batches(me_ref=NE1, batch_size=1)
+        assert held.entered.wait(PATIENCE)
+        stopping = background(lambda: pair.supplier.drain(PATIENCE))  # type: ignore[union-attr]
         while len(supplier_threads()) > 1:
             assert not stopping.done()
-        second = stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
+        second = stub.get_managed_element.batches(me_ref=NE1, batch_size=1)
         held.go.set()
-        assert stopping.result(patience) is True
+        assert stopping.result(PATIENCE) is True
         assert len(list(first)) == 1
         assert not pair.supplier.is_running
         assert (held.calls, pair.provider.depth(pair.destination)) == (1, 1)
         second.close()
 
 
-def test_stop_waits_no_longer_than_it_was_told_to(ne1: Any, patience: float) -> None:
-    held = Held(patience)
+def test_stop_waits_no_longer_than_it_was_told_to() -> None:
+    held = Held(PATIENCE)
     with exchange([held]) as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
-        assert held.entered.wait(patience)
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1)
+        assert held.entered.wait(PATIENCE)
         assert isinstance(pair.supplier, Supplier)
         assert not pair.supplier.drain(0.01)
         pair.supplier.stop(wait=0)
@@ -113,12 +116,12 @@ def test_stop_waits_no_longer_than_it_was_told_to(ne1: Any, patience: float) -> 
         assert pair.provider.depth(pair.destination) == 1
 
 
-def test_stop_while_a_handler_runs(ne1: Any, patience: float) -> None:
+def test_stop_while_a_handler_runs() -> None:
     """The handler is left to its end, its reply does not go out, and the request is there for the next supplier."""
-    held = Held(patience)
+    held = Held(PATIENCE)
     with exchange([held]) as pair:
-        batches = pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
-        assert held.entered.wait(patience)
+        batches = pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1)
+        assert held.entered.wait(PATIENCE)
         assert isinstance(pair.supplier, Supplier)
         pair.supplier.stop(wait=0)
         assert supplier_threads()
@@ -130,20 +133,20 @@ def test_stop_while_a_handler_runs(ne1: Any, patience: float) -> None:
         assert held.calls == 2
 
 
-def test_a_handler_may_stop_its_own_supplier(ne1: Any) -> None:
+def test_a_handler_may_stop_its_own_supplier() -> None:
     class Ems(ManagedElementRetrieval.Supplier):
         def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
             pair.supplier.stop()  # type: ignore[union-attr]
             return mer.GetManagedElementResponse()
 
     with exchange([Ems()]) as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1).close()
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1).close()
         for thread in supplier_threads():
             thread.join(10)
         assert pair.provider.depth(pair.destination) == 1
 
 
-def test_stop_in_the_middle_of_a_reply(patience: float) -> None:
+def test_stop_in_the_middle_of_a_reply() -> None:
     """A handler that yields is closed where it stands."""
     sent, ended = threading.Event(), threading.Event()
 
@@ -159,7 +162,7 @@ def test_stop_in_the_middle_of_a_reply(patience: float) -> None:
 
     with exchange([Ems()]) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-        assert sent.wait(patience)
+        assert sent.wait(PATIENCE)
         assert isinstance(pair.supplier, Supplier)
         pair.supplier.stop()
         assert ended.is_set()
@@ -167,7 +170,7 @@ def test_stop_in_the_middle_of_a_reply(patience: float) -> None:
         assert pair.provider.depth(pair.destination) == 1
 
 
-def test_stop_while_a_reply_waits_for_room(patience: float) -> None:
+def test_stop_while_a_reply_waits_for_room() -> None:
     """A bounded destination makes its senders wait; stopping ends the wait."""
     second = threading.Event()
 
@@ -186,13 +189,13 @@ def test_stop_while_a_reply_waits_for_room(patience: float) -> None:
         Requestor(connection, sender_uri=REQUESTOR) as requestor,
     ):
         batches = ManagedElementRetrieval(requestor, SUPPLIER).get_all_managed_elements.batches(batch_size=1)
-        assert second.wait(patience)
+        assert second.wait(PATIENCE)
         supplier.stop()
         assert [connection.provider.depth(Queue(f"{name}.OS")) for name in ("SUPPLIER", "REQUESTOR")] == [1, 1]
         batches.close()
 
 
-def test_close_while_a_request_waits_for_room(background: Background, patience: float) -> None:
+def test_close_while_a_request_waits_for_room() -> None:
     with exchange(provider={"capacity": 1, "send_timeout": None}) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         stub.get_managed_element.batches(batch_size=1).close()
@@ -201,100 +204,96 @@ def test_close_while_a_request_waits_for_room(background: Background, patience: 
             assert not blocked.done()
         pair.requestor.close()
         with pytest.raises(IllegalStateError):
-            blocked.result(patience)
+            blocked.result(PATIENCE)
         assert pair.requestor.pending == 0
 
 
-def test_a_connection_that_is_closed_ends_supplier_and_callers(
-    mtosi_exchange: Any, small_ems: Any, background: Background, patience: float, ne1: Any
-) -> None:
+def test_a_connection_that_is_closed_ends_supplier_and_callers(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
-    call = background(lambda: pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1))
+    call = background(lambda: pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1))
     pair.scripted.take()
-    supplier = Supplier(pair.connection, "queue:OTHER", [small_ems()]).start(threads=2)
+    supplier = Supplier(pair.connection, "queue:OTHER", [SmallEms()]).start(threads=2)
     threads = supplier_threads()
     assert len(threads) == 2
     pair.connection.close()
     with pytest.raises(IllegalStateError):
-        call.result(patience)
+        call.result(PATIENCE)
     for thread in threads:
-        thread.join(patience)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     supplier.stop()
 
 
-def test_a_closed_requestor_refuses_calls(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> None:
-    pair = mtosi_exchange([small_ems(4)])
+def test_a_closed_requestor_refuses_calls(mtosi_exchange: Any) -> None:
+    pair = mtosi_exchange([SmallEms(4)])
     stub = pair.stub(ManagedElementRetrieval)
     batches = stub.get_all_managed_elements.batches(batch_size=1)
     assert next(batches) is not None
     pair.requestor.close()
     pair.requestor.close()
     with pytest.raises(IllegalStateError):
-        stub.get_managed_element(me_ref=ne1)
+        stub.get_managed_element(me_ref=NE1)
     with pytest.raises(IllegalStateError):
         list(batches)
     assert list(batches) == []
     assert pair.requestor.pending == 0
 
 
-def test_a_closed_requestor_leaves_its_replies_to_the_next(mtosi_exchange: Any, small_ems: Any) -> None:
+def test_a_closed_requestor_leaves_its_replies_to_the_next(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-    pair.scripted.send(pair.scripted.take().replies([small_ems(3)]))
+    pair.scripted.send(pair.scripted.take().replies([SmallEms(3)]))
     assert next(batches) is not None
     pair.requestor.close()
     assert pair.provider.depth(Queue("REQUESTOR.OS")) == 2
 
 
-def test_requestor_and_supplier_leave_the_connection_open(mtosi_connection: Any, small_ems: Any, ne1: Any) -> None:
+def test_requestor_and_supplier_leave_the_connection_open(mtosi_connection: Any) -> None:
     connection = InterceptedConnection(mtosi_connection)
     for _ in range(3):
         with (
-            Supplier(connection, SUPPLIER, [small_ems()]),
+            Supplier(connection, SUPPLIER, [SmallEms()]),
             Requestor(connection, sender_uri="jms/RequestorOS") as requestor,
         ):
-            assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=ne1).me is not None
+            assert ManagedElementRetrieval(requestor, SUPPLIER).get_managed_element(me_ref=NE1).me is not None
     assert connection.sessions == []
 
 
-def test_a_supplier_on_a_topic_hears_what_comes_after_its_start(ne1: Any, small_ems: Any) -> None:
+def test_a_supplier_on_a_topic_hears_what_comes_after_its_start() -> None:
     """O2: any pattern on either kind; the consumer is there before `start` returns."""
     names = {"jms/RequestorOS": "queue:R", SUPPLIER: "topic:T"}
-    with exchange([small_ems()], names=names) as pair:
+    with exchange([SmallEms()], names=names) as pair:
         assert pair.destination == Topic("T")
-        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
 
 
-def test_start_tells_when_the_provider_is_gone(small_ems: Any) -> None:
+def test_start_tells_when_the_provider_is_gone() -> None:
     connection = connect_privately()
-    supplier = Supplier(connection, SUPPLIER, [small_ems()])
+    supplier = Supplier(connection, SUPPLIER, [SmallEms()])
     connection.close()
     with pytest.raises(IllegalStateError):
         supplier.start()
     assert not supplier.is_running
 
 
-def test_a_supplier_whose_provider_is_gone_for_good_ends_and_says_so(small_ems: Any, patience: float) -> None:
+def test_a_supplier_whose_provider_is_gone_for_good_ends_and_says_so() -> None:
     reported = list[Exception]()
     with exchange() as pair:
-        supplier = Supplier(pair.connection, "jms/FailureOS", [small_ems()], on_error=reported.append).start()
+        supplier = Supplier(pair.connection, "jms/FailureOS", [SmallEms()], on_error=reported.append).start()
         (thread,) = supplier_threads()
         pair.connection.close()
-        thread.join(patience)
+        thread.join(PATIENCE)
         assert not supplier.is_running
         assert [type(error) for error in reported] in ([], [IllegalStateError])
 
 
-def test_a_failing_error_hook_does_not_end_the_supplier(
-    small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_error_hook_does_not_end_the_supplier(caplog: pytest.LogCaptureFixture) -> None:
     def hook(error: Exception) -> None:
         raise ZeroDivisionError
 
-    with exchange([small_ems()], supplier={"on_error": hook, "reply_policy": lambda one: "R" in one.name}) as pair:
+    with exchange([SmallEms()], supplier={"on_error": hook, "reply_policy": lambda one: "R" in one.name}) as pair:
         pair.connection.session().send(pair.destination, JmsMessage(body=b"<torn", reply_to=Queue("X")))
-        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
     assert "on_error failed" in caplog.text
 
 

@@ -33,6 +33,8 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 
+from .conftest import NE7, FaultyEms, SmallEms, numbers
+
 ALL = mer.GetAllManagedElementsRequest()
 EVENT = Notify(topic="Fault", message=NotifyMessage(common_event_information=[Alarm(object_type="ME")]))
 
@@ -66,8 +68,8 @@ def one(dispatcher: Dispatcher, wire: bytes) -> Any:
     return reply
 
 
-def test_one_response(small_ems: Any, numbers: Any) -> None:
-    reply = one(Dispatcher([small_ems(3)], sender_uri="http://ems.example/mtosi"), request(ALL))
+def test_one_response() -> None:
+    reply = one(Dispatcher([SmallEms(3)], sender_uri="http://ems.example/mtosi"), request(ALL))
     assert numbers(reply.body) == [1, 2, 3]
     header = reply.header
     assert (header.msg_type, header.msg_name, header.activity_name) == (
@@ -81,9 +83,9 @@ def test_one_response(small_ems: Any, numbers: Any) -> None:
 
 
 @pytest.mark.parametrize("eager", [False, True])
-def test_numbered_batches(small_ems: Any, numbers: Any, eager: bool) -> None:
+def test_numbered_batches(eager: bool) -> None:
     wire = request(ALL, "MultipleBatchResponse", requested_batch_size=2)
-    replies = answer(Dispatcher([small_ems(4)], eager=eager), wire)
+    replies = answer(Dispatcher([SmallEms(4)], eager=eager), wire)
     expected = [[1, 2], [3, 4], []] if eager else [[1, 2], [3, 4]]
     assert [numbers(reply.body) for reply in replies] == expected
     headers: list[Any] = [reply.header for reply in replies]
@@ -121,23 +123,21 @@ def test_a_handler_runs_no_further_than_the_reply_at_hand_needs() -> None:
 
 
 @pytest.mark.obligation("001-S10")
-def test_several_services(small_ems: Any) -> None:
-    dispatcher = Dispatcher([small_ems(1), Equipment()])
+def test_several_services() -> None:
+    dispatcher = Dispatcher([SmallEms(1), Equipment()])
     assert type(one(dispatcher, request(ALL)).body) is mer.GetAllManagedElementsResponse
     assert type(one(dispatcher, request(eir.GetEquipmentRequest())).body) is eir.GetEquipmentResponse
     with pytest.raises(ConfigError, match=r"two services on one destination take {.*}getAllManagedElementsRequest"):
-        Dispatcher([small_ems(), small_ems()])
+        Dispatcher([SmallEms(), SmallEms()])
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 @pytest.mark.parametrize(
     ("body", "named"), [(rir.GetInventoryRequest(), "getInventoryRequest"), (None, "an empty body")]
 )
-def test_an_unknown_operation_is_a_fault_that_blames_the_requestor(
-    small_ems: Any, version: str, body: Any, named: str
-) -> None:
+def test_an_unknown_operation_is_a_fault_that_blames_the_requestor(version: str, body: Any, named: str) -> None:
     errors: list[BaseException] = []
-    reply = one(Dispatcher([small_ems()], on_error=errors.append), request(body, version=version))
+    reply = one(Dispatcher([SmallEms()], on_error=errors.append), request(body, version=version))
     assert reply.version == version
     assert (reply.fault.fault_code, reply.fault.reason) == (
         {"1.1": "Client", "1.2": "Sender"}[version],
@@ -152,9 +152,9 @@ def test_an_unknown_operation_is_a_fault_that_blames_the_requestor(
 
 
 @pytest.mark.parametrize("kind", ["RESPONSE", "ERROR", "fault"])
-def test_what_is_no_request_gets_no_answer_and_is_reported(small_ems: Any, kind: str) -> None:
+def test_what_is_no_request_gets_no_answer_and_is_reported(kind: str) -> None:
     """Two ends that answer each other's answers would never stop."""
-    ems, errors = small_ems(), list[BaseException]()
+    ems, errors = SmallEms(), list[BaseException]()
     dispatcher = Dispatcher([ems], on_error=errors.append)
     if kind == "fault":
         wire = Envelope.bare_fault(MtosiFault("no"), None).to_bytes()
@@ -164,9 +164,9 @@ def test_what_is_no_request_gets_no_answer_and_is_reported(small_ems: Any, kind:
     assert (ems.contexts, [type(error) for error in errors]) == ([], [ProtocolError])
 
 
-def test_an_unknown_notification_gets_no_answer_and_is_reported(small_ems: Any) -> None:
+def test_an_unknown_notification_gets_no_answer_and_is_reported() -> None:
     errors: list[BaseException] = []
-    dispatcher = Dispatcher([small_ems()], on_error=errors.append)
+    dispatcher = Dispatcher([SmallEms()], on_error=errors.append)
     assert answer(dispatcher, request(EVENT, msg_type=MessageTypeType.NOTIFICATION)) == []
     assert "no operation here takes notify" in str(errors[0])
 
@@ -190,9 +190,9 @@ def test_one_way() -> None:
     assert [type(error) for error in errors] == [CommLossFault, ZeroDivisionError]
 
 
-def test_a_fault_of_a_handler_has_the_exception_of_its_operation(small_ems: Any, ne7: Any) -> None:
+def test_a_fault_of_a_handler_has_the_exception_of_its_operation() -> None:
     errors: list[BaseException] = []
-    reply = one(Dispatcher([small_ems()], on_error=errors.append), request(mer.GetManagedElementRequest(me_ref=ne7)))
+    reply = one(Dispatcher([SmallEms()], on_error=errors.append), request(mer.GetManagedElementRequest(me_ref=NE7)))
     assert (reply.fault.kind, reply.fault.reason) == ("entityNotFound", "there is no MD=EMS1/ME=NE-7")
     assert type(reply.body) is mer.GetManagedElementException
     assert (reply.header.msg_type, reply.header.msg_name, reply.header.correlation_id) == (
@@ -204,14 +204,14 @@ def test_a_fault_of_a_handler_has_the_exception_of_its_operation(small_ems: Any,
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
-def test_a_handler_that_fails_is_an_internal_error_without_its_text(faulty_ems: Any, version: str) -> None:
+def test_a_handler_that_fails_is_an_internal_error_without_its_text(version: str) -> None:
     errors: list[BaseException] = []
 
     def fail() -> Any:
         raise ConnectionResetError("password=hunter2")
 
     wire = request(ALL, version=version)
-    (reply,) = Dispatcher([faulty_ems(fail)], on_error=errors.append).dispatch(parse(wire))
+    (reply,) = Dispatcher([FaultyEms(fail)], on_error=errors.append).dispatch(parse(wire))
     assert reply.fault is not None
     assert reply.fault.reason == "getAllManagedElements failed with ConnectionResetError"
     assert b"hunter2" not in reply.to_bytes()
@@ -219,19 +219,19 @@ def test_a_handler_that_fails_is_an_internal_error_without_its_text(faulty_ems: 
     assert [type(error) for error in errors] == [ConnectionResetError]
 
 
-def test_a_fault_between_batches_is_the_last_reply(faulty_ems: Any, numbers: Any) -> None:
+def test_a_fault_between_batches_is_the_last_reply() -> None:
     def some() -> Iterator[ManagedElementType]:
         for number in range(1, 4):
             yield ManagedElementType(name=name(f"ME=NE-{number}"))
         raise CommLossFault("NE-4 does not answer")
 
     wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
-    *batches, fault = answer(Dispatcher([faulty_ems(some)]), wire)
+    *batches, fault = answer(Dispatcher([FaultyEms(some)]), wire)
     assert [numbers(batch.body) for batch in batches] == [[1], [2]]
     assert isinstance(fault.fault, CommLossFault)
 
 
-def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault(faulty_ems: Any, numbers: Any) -> None:
+def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault() -> None:
     """`send_all` throws what the sender raised back to the dispatcher."""
 
     def some() -> Iterator[Any]:
@@ -240,7 +240,7 @@ def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault(faulty_ems: Any, 
         yield ManagedElementType()
 
     errors: list[BaseException] = []
-    dispatcher = Dispatcher([faulty_ems(some)], on_error=errors.append)
+    dispatcher = Dispatcher([FaultyEms(some)], on_error=errors.append)
     wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
     sent: list[bytes] = []
     send_all(dispatcher.dispatch(parse(wire)), lambda reply: sent.append(reply.to_bytes()))
@@ -251,7 +251,7 @@ def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault(faulty_ems: Any, 
     assert [type(error) for error in errors] == [EncodeError]
 
 
-def test_where_no_exception_can_be_sent_at_all_a_bare_fault_is(faulty_ems: Any) -> None:
+def test_where_no_exception_can_be_sent_at_all_a_bare_fault_is() -> None:
     """The requestor is not left without an answer."""
 
     def fail() -> Any:
@@ -264,13 +264,13 @@ def test_where_no_exception_can_be_sent_at_all_a_bare_fault_is(faulty_ems: Any) 
             raise EncodeError("not today")
         sent.append(parse(reply.to_bytes()))
 
-    send_all(Dispatcher([faulty_ems(fail)]).dispatch(parse(request(ALL))), send)
+    send_all(Dispatcher([FaultyEms(fail)]).dispatch(parse(request(ALL))), send)
     [bare] = sent
     assert type(bare.fault) is MtosiFault
     assert bare.fault.reason == "getAllManagedElements failed with EncodeError"
 
 
-def test_a_sender_that_never_succeeds_is_given_up_and_reported(small_ems: Any) -> None:
+def test_a_sender_that_never_succeeds_is_given_up_and_reported() -> None:
     errors: list[BaseException] = []
     tried: list[Envelope] = []
 
@@ -278,20 +278,20 @@ def test_a_sender_that_never_succeeds_is_given_up_and_reported(small_ems: Any) -
         tried.append(reply)
         raise OSError("no way out")
 
-    send_all(Dispatcher([small_ems(1)], on_error=errors.append).dispatch(parse(request(ALL))), send)
+    send_all(Dispatcher([SmallEms(1)], on_error=errors.append).dispatch(parse(request(ALL))), send)
     assert [reply.fault is not None for reply in tried] == [False, True, True, True]
     assert [type(error) for error in errors] == [OSError] * 4
 
 
 @pytest.mark.parametrize("who", ["sender", "handler"])
-def test_an_abandoned_request_gets_no_answer(faulty_ems: Any, who: str) -> None:
+def test_an_abandoned_request_gets_no_answer(who: str) -> None:
     sent: list[Envelope] = []
     ems = Noting()
 
     def give_up(*reply: Envelope) -> Any:
         raise Abandoned("nobody is there")
 
-    services = [ems] if who == "sender" else [faulty_ems(give_up)]
+    services = [ems] if who == "sender" else [FaultyEms(give_up)]
     wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
     with pytest.raises(Abandoned):
         send_all(Dispatcher(services).dispatch(parse(wire)), give_up if who == "sender" else sent.append)
@@ -300,7 +300,7 @@ def test_an_abandoned_request_gets_no_answer(faulty_ems: Any, who: str) -> None:
 
 
 @pytest.mark.obligation("C18")
-def test_a_bulk_response_is_a_file_and_one_reply(small_ems: Any, tmp_path: Path, numbers: Any) -> None:
+def test_a_bulk_response_is_a_file_and_one_reply(tmp_path: Path) -> None:
     target = tmp_path / "all.xml"
     wire = request(
         ALL,
@@ -309,27 +309,27 @@ def test_a_bulk_response_is_a_file_and_one_reply(small_ems: Any, tmp_path: Path,
         compression_type=CompressionTypeType(value=CompressionEnumType.NO_COMPRESSION),
         packing_type=PackingTypeType(value=PackingEnumType.NO_PACKING),
     )
-    reply = one(Dispatcher([small_ems(4)], bulk_folders=tmp_path), wire)
+    reply = one(Dispatcher([SmallEms(4)], bulk_folders=tmp_path), wire)
     assert (reply.header.file_location_uri, reply.header.communication_pattern) == (target.as_uri(), "BulkResponse")
     assert numbers(reply.body) == []
     assert numbers(parse(target.read_bytes()).body) == [1, 2, 3, 4]
-    refused = one(Dispatcher([small_ems(4)]), wire)
+    refused = one(Dispatcher([SmallEms(4)]), wire)
     assert "BulkResponse is not done by this supplier" in refused.fault.reason
 
 
 @pytest.mark.obligation("C52")
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
-def test_replies_have_the_soap_version_of_the_request(small_ems: Any, version: str, ne7: Any) -> None:
-    dispatcher = Dispatcher([small_ems(3)])
+def test_replies_have_the_soap_version_of_the_request(version: str) -> None:
+    dispatcher = Dispatcher([SmallEms(3)])
     wires = [
         request(ALL, version=version),
         request(ALL, "MultipleBatchResponse", requested_batch_size=1, version=version),
-        request(mer.GetManagedElementRequest(me_ref=ne7), version=version),
+        request(mer.GetManagedElementRequest(me_ref=NE7), version=version),
     ]
     assert [reply.version for wire in wires for reply in answer(dispatcher, wire)] == [version] * 5
 
 
-def test_many_threads_share_a_dispatcher(numbers: Any) -> None:
+def test_many_threads_share_a_dispatcher() -> None:
     """As an HTTP endpoint would use it: bytes in, bytes out."""
 
     class Echo(ManagedElementRetrieval.Supplier):

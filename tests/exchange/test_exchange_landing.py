@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -25,6 +24,9 @@ from mtosi_jms.soap import parse
 from mtosi_jms.spool import entries, open_entry, read_acknowledgements
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import ManualClock, Step, exchange
+
+from ..waiting import PATIENCE, background
+from .conftest import NE1, SmallEms, numbers
 
 REPLIES = Queue("REQUESTOR.OS")
 
@@ -59,24 +61,24 @@ class Steps:
             raise SpoolError("log", "the disk is full")
 
 
-def test_a_message_is_written_before_it_is_acknowledged(small_ems: Any) -> None:
+def test_a_message_is_written_before_it_is_acknowledged() -> None:
     landing = Steps()
     with exchange(landing=landing) as pair:
         landing.held = pair.provider.held
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-        pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+        pair.scripted.send(pair.scripted.take().replies([SmallEms(2)]))
         assert len(list(batches)) == 2
     assert landing.steps == [("land", 2), ("acknowledged 1", 1), ("land", 1), ("acknowledged 2", 0)]
 
 
-def test_a_message_that_cannot_be_written_is_delivered_again(small_ems: Any, numbers: Any) -> None:
+def test_a_message_that_cannot_be_written_is_delivered_again() -> None:
     landing = Steps(failures=1)
     with exchange(landing=landing) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         first = stub.get_all_managed_elements.batches(batch_size=9)
         pair.scripted.take()
         second = stub.get_all_managed_elements.batches(batch_size=1)
-        pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+        pair.scripted.send(pair.scripted.take().replies([SmallEms(2)]))
         with pytest.raises(SpoolError, match="disk is full"):
             next(first)  # who waits is told, whosever message it was
         assert pair.provider.depth(REPLIES) == 2
@@ -85,37 +87,33 @@ def test_a_message_that_cannot_be_written_is_delivered_again(small_ems: Any, num
         assert pair.provider.held() == 0
 
 
-def test_a_landing_that_never_works_acknowledges_nothing(small_ems: Any) -> None:
+def test_a_landing_that_never_works_acknowledges_nothing() -> None:
     landing = Steps(failures=1000)
     with exchange(landing=landing) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         for _ in range(3):
             batches = stub.get_all_managed_elements.batches(batch_size=1)
-            pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+            pair.scripted.send(pair.scripted.take().replies([SmallEms(2)]))
             with pytest.raises(SpoolError):
                 next(batches)
         assert pair.provider.depth(REPLIES) == 6
     assert {step for step, _ in landing.steps} == {"land"}
 
 
-def test_a_log_that_cannot_be_written_is_told_and_the_reply_is_not_lost(small_ems: Any, numbers: Any) -> None:
+def test_a_log_that_cannot_be_written_is_told_and_the_reply_is_not_lost() -> None:
     landing = Steps(log_failures=1)
     with exchange(landing=landing) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         waiting = stub.get_all_managed_elements.batches(batch_size=9)
         pair.scripted.take()
         batches = stub.get_all_managed_elements.batches(batch_size=9)
-        pair.scripted.send(pair.scripted.take().replies([small_ems(2)]))
+        pair.scripted.send(pair.scripted.take().replies([SmallEms(2)]))
         with pytest.raises(SpoolError, match="log"):
             next(waiting)
         assert [numbers(batch) for batch in batches] == [[1, 2]]
 
 
 def test_a_caller_has_its_reply_though_receiving_for_others_fails(
-    small_ems: Any,
-    numbers: Any,
-    background: Callable[[Callable[[], Any]], Future[Any]],
-    patience: float,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The other one gets its reply after that.
@@ -126,7 +124,7 @@ def test_a_caller_has_its_reply_though_receiving_for_others_fails(
 
     def hold(step: Step) -> Any:
         if step.action == "receive" and step.timeout:
-            assert both_sent.wait(patience)
+            assert both_sent.wait(PATIENCE)
         return step.proceed()
 
     class SecondFails(Steps):
@@ -145,10 +143,10 @@ def test_a_caller_has_its_reply_though_receiving_for_others_fails(
                 answers.append(background(lambda call=call: next(call)))  # type: ignore[misc]
                 while pair.requestor.waiting <= number:
                     assert not answers[number].done()
-            pair.scripted.send([reply for one in asked for reply in one.replies([small_ems(2)])])
+            pair.scripted.send([reply for one in asked for reply in one.replies([SmallEms(2)])])
             both_sent.set()
-            assert numbers(answers[0].result(patience)) == [1, 2]
-            error = answers[1].exception(patience)
+            assert numbers(answers[0].result(PATIENCE)) == [1, 2]
+            error = answers[1].exception(PATIENCE)
             assert error is None or isinstance(error, SpoolError)
         if "receiving for others failed" in caplog.text:
             assert error is None
@@ -156,7 +154,7 @@ def test_a_caller_has_its_reply_though_receiving_for_others_fails(
     pytest.fail("no caller received for another one")
 
 
-def test_a_signal_does_not_cost_another_caller_its_reply(small_ems: Any) -> None:
+def test_a_signal_does_not_cost_another_caller_its_reply() -> None:
     """It comes while a reply is read that was acknowledged already."""
     interrupted: list[str] = []
 
@@ -184,12 +182,12 @@ def test_a_signal_does_not_cost_another_caller_its_reply(small_ems: Any) -> None
             next(second)
 
 
-def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne1: Any, patience: float) -> None:
+def test_every_reply_is_landed_whatever_it_is(tmp_path: Path) -> None:
     """Broken ones, orphans and faults too, byte for byte as they came."""
     orphans: SimpleQueue[Any] = SimpleQueue()
 
     def script(asked: Any) -> list[JmsMessage]:
-        return [asked.reply(b"<torn"), *asked.replies([small_ems()])]
+        return [asked.reply(b"<torn"), *asked.replies([SmallEms()])]
 
     with (
         DurableLanding(tmp_path / "landing", ack_log=tmp_path / "ack.jsonl") as landing,
@@ -199,7 +197,7 @@ def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne
         stub = pair.stub(ManagedElementRetrieval)
         for _ in range(2):
             with pytest.raises(MalformedXmlError):
-                stub.get_managed_element(me_ref=ne1)
+                stub.get_managed_element(me_ref=NE1)
     landed = list(entries(tmp_path / "landing", strict=True))
     bodies = [entry.read_body() for entry in landed]
     assert [body == b"<torn" for body in bodies] == [True, False, True]
@@ -207,14 +205,14 @@ def test_every_reply_is_landed_whatever_it_is(tmp_path: Path, small_ems: Any, ne
     log = read_acknowledgements(tmp_path / "ack.jsonl")
     assert [line.entry for line in log] == [entry.name for entry in landed]
     assert [line.correlation_id is None for line in log] == [True, False, True]
-    orphans.get(timeout=patience)
+    orphans.get(timeout=PATIENCE)
     assert orphans.empty()
 
 
-def test_the_log_names_batches(tmp_path: Path, small_ems: Any) -> None:
+def test_the_log_names_batches(tmp_path: Path) -> None:
     with (
         DurableLanding(tmp_path, ack_log=tmp_path / "log" / "ack.jsonl", clock=lambda: 1_700_000_000.5) as landing,
-        exchange([small_ems(5)], landing=landing) as pair,
+        exchange([SmallEms(5)], landing=landing) as pair,
     ):
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
         assert len(list(batches)) == 3
@@ -225,15 +223,15 @@ def test_the_log_names_batches(tmp_path: Path, small_ems: Any) -> None:
     assert [line.entry[:14] for line in log] == ["1700000000500-"] * 3
 
 
-def test_requestors_may_share_a_landing(tmp_path: Path, small_ems: Any) -> None:
+def test_requestors_may_share_a_landing(tmp_path: Path) -> None:
     with DurableLanding(tmp_path) as landing:
         for _ in range(2):
-            with exchange([small_ems(2)], landing=landing) as pair:
+            with exchange([SmallEms(2)], landing=landing) as pair:
                 assert len(list(pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1))) == 2
     assert len(list(entries(tmp_path))) == 4
 
 
-def test_a_reply_that_was_landed_and_not_acknowledged_stays_in_its_queue(tmp_path: Path, small_ems: Any) -> None:
+def test_a_reply_that_was_landed_and_not_acknowledged_stays_in_its_queue(tmp_path: Path) -> None:
     """A requestor that is closed between write and acknowledgement leaves the message for the next one."""
     with DurableLanding(tmp_path) as landing:
 
@@ -246,7 +244,7 @@ def test_a_reply_that_was_landed_and_not_acknowledged_stays_in_its_queue(tmp_pat
             def acknowledged(self, landed: Any, *, correlation_id: str | None, batch_number: int | None) -> None:
                 pytest.fail("it was not acknowledged")
 
-        with exchange([small_ems(1)], landing=Closing()) as pair:
+        with exchange([SmallEms(1)], landing=Closing()) as pair:
             batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
             with pytest.raises(IllegalStateError):
                 next(batches)
@@ -291,7 +289,7 @@ def test_kill_9_in_the_middle_of_receiving(rounds: int, root: Path, tmp_path: Pa
         assert found == list(range(1, len(found) + 1)), "no gap among what was acknowledged"
 
 
-def test_limits_do_not_run_while_a_message_is_written(small_ems: Any, numbers: Any) -> None:
+def test_limits_do_not_run_while_a_message_is_written() -> None:
     """A slow disk is not the peer's silence: what is in the queue is used before a clock is looked at."""
 
     class Slow(Steps):
@@ -303,5 +301,5 @@ def test_limits_do_not_run_while_a_message_is_written(small_ems: Any, numbers: A
     timeouts = Timeouts(first_reply=1, gap=1)
     with exchange(landing=Slow(), clock=clock, timeouts=timeouts) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-        pair.scripted.send(pair.scripted.take().replies([small_ems(4)]))
+        pair.scripted.send(pair.scripted.take().replies([SmallEms(4)]))
         assert [numbers(batch) for batch in batches] == [[1], [2], [3], [4]]

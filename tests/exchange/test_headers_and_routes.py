@@ -37,6 +37,9 @@ from mtosi_jms.stubs.mri.resource_inventory_retrieval import ResourceInventoryRe
 from mtosi_jms.testing import SUPPLIER, InterceptedConnection, Recorder, connect_privately, exchange
 from mtosi_jms.transport.memory import MemoryConnection
 
+from ..waiting import PATIENCE
+from .conftest import NE1, NE7, FaultyEms, SmallEms
+
 NOON = dt.datetime(2026, 5, 4, 12, 0, 0, tzinfo=dt.UTC)
 
 
@@ -46,7 +49,7 @@ def fields(header: Any) -> dict[str, str]:
 
 
 @pytest.mark.obligation("R3d", "R14", "O6b", "O7b", "O13a", "P1", "C53")
-def test_a_request_has_the_header_that_the_rules_want(mtosi_exchange: Any, ne1: Any) -> None:
+def test_a_request_has_the_header_that_the_rules_want(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange(new_id=lambda: "id-1")
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(
         batch_size=2, options=CallOptions(header={"timestamp": NOON})
@@ -82,11 +85,11 @@ def test_a_request_has_the_header_that_the_rules_want(mtosi_exchange: Any, ne1: 
 
 
 @pytest.mark.obligation("R3c", "R3d", "R5a", "R5b", "R6a", "R6b", "O13c", "C03", "C13", "T2.15")
-def test_replies_have_the_header_that_the_rules_want(mtosi_exchange: Any, small_ems: Any) -> None:
+def test_replies_have_the_header_that_the_rules_want(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange(new_id=lambda: "id-1")
     pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
     asked = pair.scripted.take()
-    replies = asked.replies([small_ems(3)])
+    replies = asked.replies([SmallEms(3)])
     assert len(replies) == 2
     for number, (message, last) in enumerate(zip(replies, ("false", "true"), strict=True), 1):
         header = fields(parse(message.body).header)
@@ -113,14 +116,14 @@ def test_replies_have_the_header_that_the_rules_want(mtosi_exchange: Any, small_
 
 
 @pytest.mark.obligation("O13c", "C17")
-def test_a_fault_carries_the_header_inside_its_detail(mtosi_exchange: Any, small_ems: Any, ne7: Any) -> None:
+def test_a_fault_carries_the_header_inside_its_detail(mtosi_exchange: Any) -> None:
     """C17: WSDL declares no header for faults; one in the SOAP header too only where the profile says so."""
     for in_header in (False, True):
         pair = mtosi_exchange(profile=BindingProfile(fault_in_header=in_header))
         stub = pair.stub(ManagedElementRetrieval)
-        stub.get_managed_element.invoke_batches(None, 5, CallOptions(correlation_id="id-1"), me_ref=ne7)
+        stub.get_managed_element.invoke_batches(None, 5, CallOptions(correlation_id="id-1"), me_ref=NE7)
         asked = pair.scripted.take()
-        (message,) = asked.replies([small_ems()], profile=BindingProfile(fault_in_header=in_header))
+        (message,) = asked.replies([SmallEms()], profile=BindingProfile(fault_in_header=in_header))
         assert (b"<soap:Header>" in message.body) is in_header
         header = fields(parse(message.body).header)
         assert (header["msgType"], header["activityStatus"], header["correlationId"]) == ("ERROR", "FAILURE", "id-1")
@@ -135,9 +138,9 @@ def test_a_fault_carries_the_header_inside_its_detail(mtosi_exchange: Any, small
     ["  leading", "trailing  ", " \tin\n the\tmiddle ", "漢字 𝄞 ñ", "x" * 300, "<&>'\"]]>", "\u00a0x", "a\u2028b"],
     ids=repr,
 )
-def test_the_correlation_id_is_copied_as_it_came(identifier: str, ne1: Any, small_ems: Any) -> None:
+def test_the_correlation_id_is_copied_as_it_came(identifier: str) -> None:
     """R3c, R6a."""
-    with exchange([small_ems(2)]) as pair:
+    with exchange([SmallEms(2)]) as pair:
         seen: list[str] = []
         options = CallOptions(
             correlation_id=identifier, on_reply=lambda envelope: seen.append(envelope.header.correlation_id)
@@ -145,7 +148,7 @@ def test_the_correlation_id_is_copied_as_it_came(identifier: str, ne1: Any, smal
         stub = pair.stub(ManagedElementRetrieval)
         batches = stub.get_all_managed_elements.batches(batch_size=1, options=options)
         assert len(list(batches)) == 2
-        stub.get_managed_element(me_ref=ne1, options=options)
+        stub.get_managed_element(me_ref=NE1, options=options)
         assert seen == [identifier] * 3
 
 
@@ -179,7 +182,7 @@ def test_any_correlation_id_pairs_or_is_refused_before_anything_is_sent(identifi
 
 @pytest.mark.obligation("R3b")
 @pytest.mark.parametrize("identifier", ["", "   ", "\n"])
-def test_a_request_without_correlation_id_is_not_sent(identifier: str, mtosi_exchange: Any, ne1: Any) -> None:
+def test_a_request_without_correlation_id_is_not_sent(identifier: str, mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
     stub = pair.stub(ManagedElementRetrieval)
     for options in (
@@ -188,30 +191,30 @@ def test_a_request_without_correlation_id_is_not_sent(identifier: str, mtosi_exc
         CallOptions(header={"correlation_id": identifier, "communication_style": "RPC"}),
     ):
         with pytest.raises(HeaderError) as caught:
-            stub.get_managed_element(me_ref=ne1, options=options)
+            stub.get_managed_element(me_ref=NE1, options=options)
         assert caught.value.field == "correlationId"
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 
-def test_an_id_in_use_is_refused(mtosi_exchange: Any, ne1: Any) -> None:
+def test_an_id_in_use_is_refused(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
     stub = pair.stub(ManagedElementRetrieval)
     first = stub.get_all_managed_elements.batches(batch_size=1, options=CallOptions(correlation_id="id"))
     with pytest.raises(ConfigError, match="pending"):
-        stub.get_managed_element(me_ref=ne1, options=CallOptions(correlation_id="id"))
+        stub.get_managed_element(me_ref=NE1, options=CallOptions(correlation_id="id"))
     assert pair.requestor.pending == 1
     first.close()
     assert pair.requestor.pending == 0
 
 
 @pytest.mark.obligation("O6a", "C22", "C60")
-def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
+def test_call_options_are_honoured(mtosi_exchange: Any) -> None:
     standing = {"clock": lambda: 1_700_000_000.0}  # a millisecond to live must not run out on the way
     pair = mtosi_exchange(profile=BindingProfile(delivery_mode=DeliveryMode.PERSISTENT), provider=standing)
     stub = pair.stub(ManagedElementRetrieval)
 
     def sent(**options: Any) -> JmsMessage:
-        stub.get_managed_element.batches(me_ref=ne1, batch_size=1, options=CallOptions(**options))
+        stub.get_managed_element.batches(me_ref=NE1, batch_size=1, options=CallOptions(**options))
         return pair.scripted.take().message
 
     plain = sent()
@@ -245,11 +248,11 @@ def test_call_options_are_honoured(mtosi_exchange: Any, ne1: Any) -> None:
     ],
 )
 def test_call_options_out_of_range_send_nothing(
-    options: Any, error: type[Exception], field: str, mtosi_exchange: Any, ne1: Any
+    options: Any, error: type[Exception], field: str, mtosi_exchange: Any
 ) -> None:
     pair = mtosi_exchange()
     with pytest.raises(error, match=field):
-        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1, options=CallOptions(**options))
+        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1, options=CallOptions(**options))
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 
@@ -265,26 +268,26 @@ def test_a_batch_size_that_cannot_be_is_not_sent(mtosi_exchange: Any) -> None:
 
 @pytest.mark.obligation("C25")
 @pytest.mark.parametrize("size", ["2147483648", "4294967295"])
-def test_a_batch_size_beyond_an_integer_is_not_echoed(mtosi_exchange: Any, small_ems: Any, size: str) -> None:
+def test_a_batch_size_beyond_an_integer_is_not_echoed(mtosi_exchange: Any, size: str) -> None:
     """XML allows it, and a peer may mean `everything` by it: the answer comes, without the number."""
     pair = mtosi_exchange()
     pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
     asked = pair.scripted.take()
     body = asked.message.body.replace(b"requestedBatchSize>2<", f"requestedBatchSize>{size}<".encode())
     asked = dataclasses.replace(asked, message=dataclasses.replace(asked.message, body=body))
-    (message,) = asked.replies([small_ems(3)])
+    (message,) = asked.replies([SmallEms(3)])
     header = fields(parse(message.body).header)
     assert (header["msgType"], header["batchSequenceEndOfReply"]) == ("RESPONSE", "true")
     assert "requestedBatchSize" not in header
 
 
 @pytest.mark.obligation("C53")
-def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any, ne1: Any) -> None:
+def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
     session = pair.connection.session()
     for target, uri in ((pair.destination, SUPPLIER), (Queue("X"), "queue:X")):
         stub = ManagedElementRetrieval(pair.requestor, target)
-        stub.get_managed_element.batches(me_ref=ne1, batch_size=1)
+        stub.get_managed_element.batches(me_ref=NE1, batch_size=1)
         delivery = session.consumer(target).receive(0) if uri == "queue:X" else None
         message = delivery.message if delivery else pair.scripted.take().message
         assert message.properties["MTOSI_destinationURI"] == uri
@@ -294,27 +297,27 @@ def test_a_destination_object_is_named_in_the_header(mtosi_exchange: Any, ne1: A
 
 
 @pytest.mark.obligation("R16b")
-def test_replies_to_another_name(small_ems: Any, ne1: Any) -> None:
+def test_replies_to_another_name() -> None:
     """R16b: replyToURI decides; senderURI becomes a property."""
     names = {"jms/OS": "queue:OS", "jms/Replies": "queue:R", SUPPLIER: "queue:S"}
-    with exchange([small_ems()], names=names, sender_uri="jms/OS", reply_to="jms/Replies") as pair:
-        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    with exchange([SmallEms()], names=names, sender_uri="jms/OS", reply_to="jms/Replies") as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
     with exchange(names=names, sender_uri="jms/OS", reply_to="jms/Replies") as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1)
         message = pair.scripted.take().message
         assert message.reply_to == Queue("R")
         assert message.properties["MTOSI_senderURI"] == "jms/OS"
 
 
 @pytest.mark.obligation("R2b", "C15", "C43")
-def test_a_temporary_reply_queue(small_ems: Any, ne1: Any) -> None:
+def test_a_temporary_reply_queue() -> None:
     """R2b, C15: the logical name stays the sender; no replyToURI, since a temporary queue has no name."""
     names = {SUPPLIER: "queue:S"}
-    with exchange([small_ems()], names=names, sender_uri="jms/NotInTheContext", temporary_reply=True) as pair:
-        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+    with exchange([SmallEms()], names=names, sender_uri="jms/NotInTheContext", temporary_reply=True) as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
         assert len(list(pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2))) == 3
     with exchange(names=names, sender_uri="jms/NotInTheContext", temporary_reply=True) as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne1, batch_size=1)
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1)
         asked = pair.scripted.take()
         assert asked.message.reply_to is not None
         assert asked.message.reply_to.is_temporary
@@ -322,38 +325,38 @@ def test_a_temporary_reply_queue(small_ems: Any, ne1: Any) -> None:
 
 
 @pytest.mark.obligation("P29", "T2.7", "C16")
-def test_failures_to_a_destination_of_their_own(small_ems: Any, ne1: Any, ne7: Any) -> None:
+def test_failures_to_a_destination_of_their_own() -> None:
     """P29, C16: errors go to failureReplytoURI, successes to JMSReplyTo; the requestor looks at both."""
-    with exchange([small_ems()], failure_reply_to="jms/FailureOS") as pair:
+    with exchange([SmallEms()], failure_reply_to="jms/FailureOS") as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(EntityNotFoundFault) as caught:
-            stub.get_managed_element(me_ref=ne7)
+            stub.get_managed_element(me_ref=NE7)
         assert caught.value.header.destination_uri == "jms/FailureOS"
-        assert stub.get_managed_element(me_ref=ne1).me is not None
+        assert stub.get_managed_element(me_ref=NE1).me is not None
     with exchange(failure_reply_to="jms/FailureOS") as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne7, batch_size=1)
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE7, batch_size=1)
         asked = pair.scripted.take()
-        assert [one.destination for one in asked.replies([small_ems()])] == [Queue("FAILURE.OS")]
+        assert [one.destination for one in asked.replies([SmallEms()])] == [Queue("FAILURE.OS")]
         assert asked.message.properties["MTOSI_failureReplytoURI"] == "jms/FailureOS"
 
 
 @pytest.mark.obligation("C16")
 def test_a_failure_address_that_nobody_knows_falls_back_to_the_reply_address(
-    mtosi_exchange: Any, small_ems: Any, ne7: Any, caplog: pytest.LogCaptureFixture
+    mtosi_exchange: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pair = mtosi_exchange([small_ems()])
+    pair = mtosi_exchange([SmallEms()])
     options = CallOptions(header={"failure_replyto_uri": "jms/NobodyOS"})
     with pytest.raises(EntityNotFoundFault):
-        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne7, options=options)
+        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE7, options=options)
     assert "failureReplytoURI cannot be used" in caplog.text
 
 
-def test_both_addresses_the_same(small_ems: Any, ne1: Any, ne7: Any) -> None:
-    with exchange([small_ems()], failure_reply_to="queue:REQUESTOR.OS") as pair:
+def test_both_addresses_the_same() -> None:
+    with exchange([SmallEms()], failure_reply_to="queue:REQUESTOR.OS") as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(EntityNotFoundFault):
-            stub.get_managed_element(me_ref=ne7)
-        assert stub.get_managed_element(me_ref=ne1).me is not None
+            stub.get_managed_element(me_ref=NE7)
+        assert stub.get_managed_element(me_ref=NE1).me is not None
 
 
 def test_a_requestor_that_cannot_be_made_leaves_no_session() -> None:
@@ -372,22 +375,22 @@ def test_a_requestor_that_cannot_be_made_leaves_no_session() -> None:
 
 
 @pytest.mark.obligation("R2b")
-def test_a_supplier_needs_a_destination_and_services_of_its_own(small_ems: Any) -> None:
+def test_a_supplier_needs_a_destination_and_services_of_its_own() -> None:
     with connect_privately() as connection:
         with pytest.raises(ConfigError, match="R2a"):
-            Supplier(connection, connection.session().temporary_queue(), [small_ems()])
+            Supplier(connection, connection.session().temporary_queue(), [SmallEms()])
         with pytest.raises(ConfigError, match="two services"):
-            Supplier(connection, SUPPLIER, [small_ems(), small_ems()])
+            Supplier(connection, SUPPLIER, [SmallEms(), SmallEms()])
         with pytest.raises(NamingError):
-            Supplier(connection, "jms/NobodyOS", [small_ems()])
+            Supplier(connection, "jms/NobodyOS", [SmallEms()])
         with pytest.raises(NamingError):  # by the letter of R16 each reply has a JMSReplyTo: it must be resolvable
-            Supplier(connection, SUPPLIER, [small_ems()], sender_uri="jms/X", profile=BindingProfile.preset("literal"))
+            Supplier(connection, SUPPLIER, [SmallEms()], sender_uri="jms/X", profile=BindingProfile.preset("literal"))
 
 
 @pytest.mark.obligation("C13")
-def test_literal_rule_16_end_to_end(small_ems: Any, ne1: Any) -> None:
-    with exchange([small_ems()], profile=BindingProfile.preset("literal")) as pair:
-        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1).me is not None
+def test_literal_rule_16_end_to_end() -> None:
+    with exchange([SmallEms()], profile=BindingProfile.preset("literal")) as pair:
+        assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
 
 
 # The supplier's side of it
@@ -410,13 +413,13 @@ class Asking:
 
 
 @pytest.fixture
-def asking(mtosi_exchange: Any, small_ems: Any, ne1: Any) -> Asking:
+def asking(mtosi_exchange: Any) -> Asking:
     pair = mtosi_exchange()
     pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(
         batch_size=2, options=CallOptions(correlation_id="id-1", header={"failure_replyto_uri": "jms/FailureOS"})
     )
     message = pair.scripted.take().message
-    return Asking(message, lambda **more: Supplier(pair.connection, SUPPLIER, [small_ems()], **more))
+    return Asking(message, lambda **more: Supplier(pair.connection, SUPPLIER, [SmallEms()], **more))
 
 
 @pytest.mark.obligation("C16")
@@ -457,21 +460,21 @@ def test_a_policy_that_fails_allows_nothing(asking: Asking, caplog: pytest.LogCa
 
 
 @pytest.mark.obligation("SEC18")
-def test_a_request_that_may_not_be_answered_is_not_carried_out(mtosi_exchange: Any, faulty_ems: Any) -> None:
+def test_a_request_that_may_not_be_answered_is_not_carried_out(mtosi_exchange: Any) -> None:
     done: list[int] = []
     pair = mtosi_exchange()
     pair.stub(ManagedElementRetrieval).get_managed_element.batches(batch_size=1)
     asked = pair.scripted.take()
-    supplier = Supplier(pair.connection, SUPPLIER, [faulty_ems(lambda: done.append(1))], reply_policy=lambda _: False)
+    supplier = Supplier(pair.connection, SUPPLIER, [FaultyEms(lambda: done.append(1))], reply_policy=lambda _: False)
     supplier.answer(asked.message, pair.connection.session())
     assert done == []
 
 
 @pytest.mark.obligation("SEC18")
-def test_without_a_naming_context_any_queue_may_be_answered_and_no_topic(small_ems: Any, asking: Asking) -> None:
+def test_without_a_naming_context_any_queue_may_be_answered_and_no_topic(asking: Asking) -> None:
     with connect_privately({}) as connection:
         session = connection.session()
-        supplier = Supplier(connection, Queue("S"), [small_ems()])
+        supplier = Supplier(connection, Queue("S"), [SmallEms()])
         assert supplier.sender_uri == "queue:S"
         for reply_to, count in ((Queue("ANY"), 3), (Topic("ANY"), 0)):
             consumer = session.consumer(reply_to)
@@ -481,10 +484,10 @@ def test_without_a_naming_context_any_queue_may_be_answered_and_no_topic(small_e
             assert len(received) == count
 
 
-def test_replies_to_a_requestor_that_is_gone_end_the_handler(mtosi_exchange: Any, small_ems: Any) -> None:
+def test_replies_to_a_requestor_that_is_gone_end_the_handler(mtosi_exchange: Any) -> None:
     """A temporary queue goes with its connection: the supplier stops working for nobody, and says so once."""
     reported: list[Exception] = []
-    pair = mtosi_exchange([small_ems(1000)], supplier={"on_error": reported.append})
+    pair = mtosi_exchange([SmallEms(1000)], supplier={"on_error": reported.append})
     gone = MemoryConnection(pair.provider, pair.connection.names)
     requestor = Requestor(gone, sender_uri="jms/RequestorOS", temporary_reply=True)
     ended: list[bool] = []
@@ -493,7 +496,7 @@ def test_replies_to_a_requestor_that_is_gone_end_the_handler(mtosi_exchange: Any
         def get_all_managed_elements(self, request: Any, context: Any) -> Any:
             gone.close()
             try:
-                yield from small_ems(1000).get_all_managed_elements(request, context)
+                yield from SmallEms(1000).get_all_managed_elements(request, context)
             finally:
                 ended.append(True)
 
@@ -508,11 +511,11 @@ def test_replies_to_a_requestor_that_is_gone_end_the_handler(mtosi_exchange: Any
     assert ended == [True]
 
 
-def test_a_reply_queue_that_is_full_does_not_end_the_supplier(small_ems: Any, mtosi_exchange: Any) -> None:
+def test_a_reply_queue_that_is_full_does_not_end_the_supplier(mtosi_exchange: Any) -> None:
     reported: list[Exception] = []
     pair = mtosi_exchange(provider={"capacity": 2, "send_timeout": 0})
     batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-    supplier = Supplier(pair.connection, SUPPLIER, [small_ems(5)], on_error=reported.append)
+    supplier = Supplier(pair.connection, SUPPLIER, [SmallEms(5)], on_error=reported.append)
     supplier.answer(pair.scripted.take().message, pair.connection.session())
     assert [type(error) for error in reported] == [ResourceLimitError]
     assert [len(next(batches).me_list.me) for _ in range(2)] == [1, 1]
@@ -560,7 +563,7 @@ def test_a_batch_size_that_says_nothing_means_one_batch(size: bytes, asking: Ask
 
 
 @pytest.mark.obligation("C52")
-def test_replies_come_in_the_soap_version_of_the_request(asking: Asking, mtosi_exchange: Any, small_ems: Any) -> None:
+def test_replies_come_in_the_soap_version_of_the_request(asking: Asking, mtosi_exchange: Any) -> None:
     """C52."""
     soap12 = asking.message.body.replace(
         b"http://schemas.xmlsoap.org/soap/envelope/", b"http://www.w3.org/2003/05/soap-envelope"
@@ -576,15 +579,15 @@ def test_replies_come_in_the_soap_version_of_the_request(asking: Asking, mtosi_e
 
 
 @pytest.mark.obligation("C52")
-def test_a_fault_in_soap_12_keeps_its_kind(mtosi_exchange: Any, small_ems: Any, ne7: Any) -> None:
+def test_a_fault_in_soap_12_keeps_its_kind(mtosi_exchange: Any) -> None:
     pair = mtosi_exchange()
-    pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne7, batch_size=1)
+    pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE7, batch_size=1)
     asked = pair.scripted.take()
     body = asked.message.body.replace(
         b"http://schemas.xmlsoap.org/soap/envelope/", b"http://www.w3.org/2003/05/soap-envelope"
     )
     changed = dataclasses.replace(asked, message=dataclasses.replace(asked.message, body=body))
-    (message,) = changed.replies([small_ems()])
+    (message,) = changed.replies([SmallEms()])
     fault = parse(message.body).fault
     assert isinstance(fault, EntityNotFoundFault)
     assert (fault.fault_code, fault.header.msg_type) == ("Receiver", "ERROR")
@@ -610,23 +613,23 @@ def test_strict_reading_refuses_what_does_not_fit(asking: Asking) -> None:
 
 
 @pytest.mark.obligation("O13e")
-def test_the_strategies_of_correlation(small_ems: Any, ne1: Any, ne7: Any) -> None:
+def test_the_strategies_of_correlation() -> None:
     """O13e."""
     for correlation in ("both", "xml", "jms"):
-        with exchange([small_ems()], profile=BindingProfile(correlation=correlation)) as pair:
+        with exchange([SmallEms()], profile=BindingProfile(correlation=correlation)) as pair:
             stub = pair.stub(ManagedElementRetrieval)
-            assert stub.get_managed_element(me_ref=ne1).me is not None
+            assert stub.get_managed_element(me_ref=NE1).me is not None
             with pytest.raises(EntityNotFoundFault):
-                stub.get_managed_element(me_ref=ne7)
+                stub.get_managed_element(me_ref=NE7)
 
 
 @pytest.mark.obligation("O13b", "O13d", "O13e")
-def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any, patience: float) -> None:
+def test_a_bare_fault_pairs_by_message_id_alone() -> None:
     def without_header(replies: list[JmsMessage]) -> list[JmsMessage]:
         (fault,) = replies
         return [dataclasses.replace(fault, body=re.sub(rb"<soap:Header>.*</soap:Header>", b"", fault.body))]
 
-    with exchange([small_ems()], tamper=without_header) as pair:
+    with exchange([SmallEms()], tamper=without_header) as pair:
         inventory = pair.stub(ResourceInventoryRetrieval)
         with pytest.raises(MtosiFault, match="no operation here takes getInventoryRequest"):
             inventory.get_inventory()
@@ -634,16 +637,16 @@ def test_a_bare_fault_pairs_by_message_id_alone(small_ems: Any, patience: float)
     alone = {"profile": BindingProfile(correlation="xml"), "timeouts": Timeouts(first_reply=0.01)}
     with exchange(on_orphan=orphans.put, **alone) as pair:
         batches = pair.stub(ResourceInventoryRetrieval).get_inventory.batches(batch_size=1)
-        pair.scripted.send(without_header(pair.scripted.take().replies([small_ems()])))
+        pair.scripted.send(without_header(pair.scripted.take().replies([SmallEms()])))
         with pytest.raises(ReplyTimeoutError):
             next(batches)
-        assert orphans.get(timeout=patience).reason.name == "NO_ID"
+        assert orphans.get(timeout=PATIENCE).reason.name == "NO_ID"
 
 
-def test_the_header_of_every_call_is_its_own(small_ems: Any, ne1: Any) -> None:
+def test_the_header_of_every_call_is_its_own() -> None:
     """From the second call on requests and replies are made of forms: what differs between calls must not get lost."""
     names = {"jms/Ems": "queue:EMS", "jms/One": "queue:ONE", "jms/Two": "queue:TWO", "jms/Other": "queue:OTHER"}
-    ems = small_ems()
+    ems = SmallEms()
     seen: list[dict[str, str]] = []
     with (
         connect_privately(names=names) as connection,
@@ -655,7 +658,7 @@ def test_the_header_of_every_call_is_its_own(small_ems: Any, ne1: Any) -> None:
         settings = [{}, {}, {"priority": 7}, {"correlation_id": " a & b "}, {"header": {"originator_uri": "jms/O"}}, {}]
         for stub, setting in zip(stubs * 3, settings * 3, strict=True):
             options = CallOptions(on_reply=lambda envelope: seen.append(fields(envelope.header)), **setting)
-            assert stub.get_managed_element(me_ref=ne1, options=options).me.name == ne1
+            assert stub.get_managed_element(me_ref=NE1, options=options).me.name == NE1
     asked = [fields(context.header) for context in ems.contexts]
     own = [header.pop("correlationId") for header in asked]
     assert len(set(own)) == 16

@@ -5,13 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import uuid
-from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
 from mtosi_jms.jms.ids import random_id
+
+from ..waiting import background
 
 
 @pytest.mark.obligation("SEC21")
@@ -24,7 +23,7 @@ def test_ids_are_random_uuids() -> None:
         assert (known.version, known.variant) == (4, uuid.RFC_4122)
 
 
-def test_threads_get_different_ones(background: Callable[[Callable[[], Any]], Future[Any]]) -> None:
+def test_threads_get_different_ones() -> None:
     found = [background(lambda: [random_id() for _ in range(2_000)]) for _ in range(4)]
     every = [one for done in found for one in done.result(60)]
     assert len(set(every)) == 8_000

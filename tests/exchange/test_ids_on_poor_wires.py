@@ -15,6 +15,8 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.testing import connect_privately
 from mtosi_jms.transport import ALL_CAPABILITIES, Capability, Connection
 
+from .conftest import SmallEms
+
 REQUESTS = Queue("IDS.REQUESTS")
 
 
@@ -44,13 +46,13 @@ def test_a_request_has_an_id_of_its_own_that_is_not_the_correlation_id(poor: Con
 
 @pytest.mark.obligation("O13d", "C62")
 @pytest.mark.parametrize("correlation", ["both", "jms"])
-def test_a_reply_with_that_id_alone_is_understood(poor: Connection, small_ems: Any, correlation: Any) -> None:
+def test_a_reply_with_that_id_alone_is_understood(poor: Connection, correlation: Any) -> None:
     """A supplier of ours that returns it, and whose correlationId in the header is lost on the way."""
     echoing = BindingProfile(jms_echo="correlation-id-first")
     behind = Queue("IDS.BEHIND")
     session = poor.session()
     with (
-        mtosi.Supplier(poor, behind, [small_ems(1)], profile=echoing),
+        mtosi.Supplier(poor, behind, [SmallEms(1)], profile=echoing),
         mtosi.Requestor(
             poor, sender_uri="jms/OS", temporary_reply=True, profile=BindingProfile(correlation=correlation)
         ) as requestor,

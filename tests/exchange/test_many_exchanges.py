@@ -26,6 +26,8 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import ScriptedSupplier, Step, exchange
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
+from ..waiting import PATIENCE, background
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 
 
@@ -107,14 +109,14 @@ class Shuffler:
 
 
 @pytest.mark.obligation("R3e", "R3f")
-def test_sixteen_threads_on_one_requestor(background: Background, patience: float) -> None:
+def test_sixteen_threads_on_one_requestor() -> None:
     """R3f: 3200 requests and one reply queue, where every tenth reply comes twice and others are for nobody, shuffled.
 
     No reply is lost, none gets to another caller, and each that is one too many gets to the hook.
     """
     threads, calls = 16, 200
     orphans: SimpleQueue[Any] = SimpleQueue()
-    with exchange(on_orphan=orphans.put, timeouts=Timeouts(first_reply=patience)) as pair:
+    with exchange(on_orphan=orphans.put, timeouts=Timeouts(first_reply=PATIENCE)) as pair:
         shuffler = Shuffler(pair.scripted, seed=11)
         serving = background(lambda: shuffler.run(threads * calls))
         stub = pair.stub(ManagedElementRetrieval)
@@ -125,7 +127,7 @@ def test_sixteen_threads_on_one_requestor(background: Background, patience: floa
 
         with ThreadPoolExecutor(threads) as pool:
             results = list(pool.map(ask, range(threads)))
-        serving.result(patience)
+        serving.result(PATIENCE)
         pair.scripted.start(lambda asked: asked.replies([Echo()]))
         stub.get_managed_element(me_ref=name("ME=last"))  # whoever waits for it receives what is left before it
         assert results == [[f"MD={thread}/ME={number}" for number in range(calls)] for thread in range(threads)]
@@ -133,17 +135,17 @@ def test_sixteen_threads_on_one_requestor(background: Background, patience: floa
         assert shuffler.strays > 100 < shuffler.doubled
         assert pair.requestor.orphans == shuffler.strays + shuffler.doubled
         for _ in range(pair.requestor.orphans):
-            orphans.get(timeout=patience)
+            orphans.get(timeout=PATIENCE)
         assert pair.provider.held() == 0
 
 
-def test_a_hook_that_makes_a_call_is_not_waited_for(background: Background, patience: float) -> None:
+def test_a_hook_that_makes_a_call_is_not_waited_for() -> None:
     """While it waits for its own reply, the other callers get theirs."""
 
     def hook(stray: Any) -> None:
         stub.get_managed_element(me_ref=name("ME=nested"))
 
-    with exchange(on_orphan=hook, timeouts=Timeouts(first_reply=10 * patience)) as pair:
+    with exchange(on_orphan=hook, timeouts=Timeouts(first_reply=10 * PATIENCE)) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         taken, calls = [], []
         for number in range(2):
@@ -159,13 +161,13 @@ def test_a_hook_that_makes_a_call_is_not_waited_for(background: Background, pati
         while pair.requestor.waiting < 3:
             assert not calls[0].done()
         pair.scripted.send(taken[1].replies([Echo()]))
-        calls[1].result(patience)
+        calls[1].result(PATIENCE)
         pair.scripted.send([*nested.replies([Echo()]), reply])
-        assert str(calls[0].result(patience).me.name) == "ME=0"
+        assert str(calls[0].result(PATIENCE).me.name) == "ME=0"
 
 
 @pytest.mark.obligation("R3f")
-def test_batches_from_many_threads(background: Background, patience: float) -> None:
+def test_batches_from_many_threads() -> None:
     with exchange([Echo()], threads=3) as pair:
         stub = pair.stub(ManagedElementRetrieval)
 
@@ -180,13 +182,13 @@ def test_batches_from_many_threads(background: Background, patience: float) -> N
         futures = [background(lambda thread=thread: ask(thread)) for thread in range(8)]  # type: ignore[misc]
         for thread, future in enumerate(futures):
             wanted = [f"MD={thread}-{call}/ME={number}" for call in range(10) for number in range(3)]
-            assert future.result(patience) == wanted
+            assert future.result(PATIENCE) == wanted
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-def test_a_caller_that_has_its_reply_leaves_receiving_to_another(background: Background, patience: float) -> None:
+def test_a_caller_that_has_its_reply_leaves_receiving_to_another() -> None:
     """The first caller receives for the second; when it has its own reply the second must not be left asleep."""
-    with exchange(timeouts=Timeouts(first_reply=patience)) as pair:
+    with exchange(timeouts=Timeouts(first_reply=PATIENCE)) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         calls = [background(lambda n=n: stub.get_managed_element(me_ref=name(f"ME={n}"))) for n in range(3)]  # type: ignore[misc]
         asked = [pair.scripted.take() for _ in calls]
@@ -195,10 +197,10 @@ def test_a_caller_that_has_its_reply_leaves_receiving_to_another(background: Bac
         for one in asked:
             pair.scripted.send(one.replies([Echo()]))
             wanted = int(one.envelope.body.me_ref.rdn[0].value)
-            assert str(calls[wanted].result(patience).me.name) == f"ME={wanted}"
+            assert str(calls[wanted].result(PATIENCE).me.name) == f"ME={wanted}"
 
 
-def test_callers_with_different_patience(background: Background, patience: float) -> None:
+def test_callers_with_different_patience() -> None:
     """A caller with less time than the one that receives is told in time all the same."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
@@ -206,13 +208,13 @@ def test_callers_with_different_patience(background: Background, patience: float
         asked = pair.scripted.take()
         short = background(lambda: stub.get_managed_element(me_ref=name("ME=2"), options=CallOptions(timeout=0.05)))
         with pytest.raises(ReplyTimeoutError):
-            short.result(patience)
+            short.result(PATIENCE)
         assert not long.done()
         pair.scripted.send(asked.replies([Echo()]))
-        assert long.result(patience).me is not None
+        assert long.result(PATIENCE).me is not None
 
 
-def test_a_caller_whose_time_gets_shorter_is_told(background: Background, patience: float) -> None:
+def test_a_caller_whose_time_gets_shorter_is_told() -> None:
     """A reply out of turn starts another clock, of a caller that does not receive and was about to wait for long."""
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
@@ -225,12 +227,12 @@ def test_a_caller_whose_time_gets_shorter_is_told(background: Background, patien
             assert not waits.done()
         pair.scripted.send(pair.scripted.take().replies([Echo()])[1:2])
         with pytest.raises(IncompleteBatchError):
-            waits.result(patience)
+            waits.result(PATIENCE)
         pair.scripted.send(asked.replies([Echo()]))
-        assert receives.result(patience).me is not None
+        assert receives.result(PATIENCE).me is not None
 
 
-def test_a_requestor_that_is_closed_wakes_all_callers(background: Background, patience: float) -> None:
+def test_a_requestor_that_is_closed_wakes_all_callers() -> None:
     with exchange() as pair:
         stub = pair.stub(ManagedElementRetrieval)
         calls = [background(lambda: stub.get_managed_element(me_ref=name("ME=1"))) for _ in range(5)]
@@ -239,7 +241,7 @@ def test_a_requestor_that_is_closed_wakes_all_callers(background: Background, pa
         pair.requestor.close()
         for call in calls:
             with pytest.raises(IllegalStateError):
-                call.result(patience)
+                call.result(PATIENCE)
 
 
 FIGURES = {
@@ -273,9 +275,9 @@ def test_destinations_of_two_services(figure: str) -> None:
         assert [one.orphans for one in requestors.values()] == [0] * len(requestors)
 
 
-def test_several_threads_of_one_supplier_share_the_work(patience: float) -> None:
+def test_several_threads_of_one_supplier_share_the_work() -> None:
     """Both handlers run at the same time: each waits for the other."""
-    meeting = threading.Barrier(2, timeout=patience)
+    meeting = threading.Barrier(2, timeout=PATIENCE)
 
     class Ems(ManagedElementRetrieval.Supplier):
         def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
@@ -289,7 +291,7 @@ def test_several_threads_of_one_supplier_share_the_work(patience: float) -> None
 
 
 @pytest.mark.obligation("O13b", "O13d")
-def test_a_reply_that_is_there_before_the_message_id_is_known(background: Background, patience: float) -> None:
+def test_a_reply_that_is_there_before_the_message_id_is_known() -> None:
     """O13d: a fault that pairs by message id alone may overtake the return of `send`."""
     others: list[Any] = []
 
@@ -298,7 +300,7 @@ def test_a_reply_that_is_there_before_the_message_id_is_known(background: Backgr
         if step.action == "send" and others:
             other, asked = others
             pair.scripted.send([pair.scripted.take().reply(b"<broken"), *asked.replies([Echo()])])
-            other.result(patience)  # it has received the broken one before its own
+            other.result(PATIENCE)  # it has received the broken one before its own
         return sent
 
     with exchange(intercept=slow) as pair:

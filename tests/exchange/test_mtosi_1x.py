@@ -27,7 +27,7 @@ from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault, InternalErrorFault
 from mtosi_jms.testing import exchange
 from mtosi_jms.transport import Connection
 
-from ..integrations.least import Echo, Got  # noqa: TID252
+from ..integrations.least import Echo, Got
 
 PATIENCE: Final = 60.0
 SPACE: Final = "{tmf854.v1}"

@@ -27,6 +27,8 @@ from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.testing import exchange
 from mtosi_jms.xmlbind import RawXml
 
+from .conftest import SmallEms
+
 SPACES = {"1.1": SOAP11, "1.2": SOAP12}
 NAME = "{urn:tx}Transaction"
 ASK = mer.GetAllManagedElementsRequest()
@@ -74,8 +76,8 @@ OTHER = "urn:another-node"
         ("1.2", f'{MUST} S:role="{SOAP12}/role/ultimateReceiver"', True),
     ],
 )
-def test_a_request(small_ems: Any, version: str, attributes: str, refused: bool) -> None:
-    ems = small_ems()
+def test_a_request(version: str, attributes: str, refused: bool) -> None:
+    ems = SmallEms()
     (reply,) = Dispatcher([ems]).dispatch(request(version, block(version, attributes)))
     assert len(ems.contexts) == (not refused)
     if refused:
@@ -91,9 +93,9 @@ def test_a_request(small_ems: Any, version: str, attributes: str, refused: bool)
 
 @pytest.mark.obligation("REQ3")
 @pytest.mark.parametrize("version", SPACES)
-def test_a_block_without_a_namespace(small_ems: Any, version: str) -> None:
+def test_a_block_without_a_namespace(version: str) -> None:
     plain = block(version, MUST, "<Transaction{}/>")
-    (reply,) = Dispatcher([small_ems()]).dispatch(request(version, plain))
+    (reply,) = Dispatcher([SmallEms()]).dispatch(request(version, plain))
     read = parse(reply.to_bytes())
     assert read.fault is not None
     assert (read.fault.fault_code, "Transaction" in read.fault.reason) == ("MustUnderstand", True)
@@ -118,21 +120,21 @@ class Declared(ManagedElementRetrieval.Supplier):
 
 
 @pytest.mark.obligation("REQ3")
-def test_what_is_understood(small_ems: Any) -> None:
+def test_what_is_understood() -> None:
     both = [block("1.1", MUST), block("1.1", MUST, f'<m:{TYPED.__name__[0].lower()}{TYPED.__name__[1:]}'
                                       ' xmlns:m="http://www.tmforum.org/mtop/mri/xsd/mer/v1"{}/>')]  # fmt: skip
-    (reply,) = Dispatcher([small_ems()]).dispatch(request("1.1", *both))
+    (reply,) = Dispatcher([SmallEms()]).dispatch(request("1.1", *both))
     assert reply.fault is not None
     assert NAME in reply.fault.reason
     assert "getManagedElementResponse" in reply.fault.reason
-    (reply,) = Dispatcher([small_ems()], understands=[NAME, TYPED]).dispatch(request("1.1", *both))
+    (reply,) = Dispatcher([SmallEms()], understands=[NAME, TYPED]).dispatch(request("1.1", *both))
     assert reply.fault is None
     (reply,) = Dispatcher([Declared()], understands=[NAME]).dispatch(request("1.1", *both))
     assert reply.fault is None
     assert [type(one) for one in Declared.seen] == [RawXml, TYPED]
     for wrong in ("x", [3], [mer], 5):
         with pytest.raises(ConfigError, match="understands"):
-            Dispatcher([small_ems()], understands=wrong)  # type: ignore[arg-type]
+            Dispatcher([SmallEms()], understands=wrong)  # type: ignore[arg-type]
 
 
 def with_block(envelope: Envelope) -> Envelope:
@@ -141,8 +143,8 @@ def with_block(envelope: Envelope) -> Envelope:
 
 
 @pytest.mark.obligation("REQ3")
-def test_over_jms_a_request_and_a_reply(small_ems: Any) -> None:
-    ems = small_ems()
+def test_over_jms_a_request_and_a_reply() -> None:
+    ems = SmallEms()
     sending = CallOptions(on_request=with_block)
     with exchange([ems]) as pair:
         stub = pair.stub(ManagedElementRetrieval)

@@ -17,6 +17,8 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.testing import duplicate, exchange, gap, reorder
 
+from .conftest import FaultyEms, SmallEms
+
 pytestmark = pytest.mark.parametrize("way", ["blocking", "asyncio"])
 SHORT = Timeouts(gap=0.05)
 
@@ -58,22 +60,22 @@ def elements(*numbers: int) -> list[str]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 7, 100])
-def test_they_are_flat_typed_and_complete(way: str, small_ems: Any, size: int) -> None:
-    with exchange([small_ems(7)]) as pair:
+def test_they_are_flat_typed_and_complete(way: str, size: int) -> None:
+    with exchange([SmallEms(7)]) as pair:
         found, error = collect(way, pair, batch_size=size)
         assert (names(found), error) == (elements(*range(1, 8)), None)
         assert all(isinstance(one, ManagedElementType) for one in found)
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-def test_batches_that_come_in_any_order_and_twice(way: str, small_ems: Any) -> None:
-    with exchange([small_ems(20)], tamper=lambda replies: reorder(duplicate(replies, at=range(7)), seed=5)) as pair:
+def test_batches_that_come_in_any_order_and_twice(way: str) -> None:
+    with exchange([SmallEms(20)], tamper=lambda replies: reorder(duplicate(replies, at=range(7)), seed=5)) as pair:
         assert names(collect(way, pair, batch_size=3)[0]) == elements(*range(1, 21))
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2, -1])
-def test_a_missing_batch_is_an_error_after_the_objects_before_it(way: str, small_ems: Any, lost: int) -> None:
-    with exchange([small_ems(8)], tamper=lambda replies: gap(replies, at=lost), timeouts=SHORT) as pair:
+def test_a_missing_batch_is_an_error_after_the_objects_before_it(way: str, lost: int) -> None:
+    with exchange([SmallEms(8)], tamper=lambda replies: gap(replies, at=lost), timeouts=SHORT) as pair:
         found, error = collect(way, pair, batch_size=2)
     before = 6 if lost == -1 else 2 * lost
     assert names(found) == elements(*range(1, before + 1))
@@ -83,13 +85,13 @@ def test_a_missing_batch_is_an_error_after_the_objects_before_it(way: str, small
     assert names(held) == ([] if lost == -1 else elements(*range(before + 3, 9)))
 
 
-def test_a_fault_is_an_error_after_the_objects_before_it(way: str, faulty_ems: Any) -> None:
+def test_a_fault_is_an_error_after_the_objects_before_it(way: str) -> None:
     def some() -> Iterator[ManagedElementType]:
         for number in range(1, 6):
             yield ManagedElementType(name=name(f"MD=EMS1/ME=NE-{number}"))
         raise CommLossFault("NE-6 does not answer")
 
-    with exchange([faulty_ems(some)]) as pair:
+    with exchange([FaultyEms(some)]) as pair:
         found, error = collect(way, pair, batch_size=2)
     assert names(found) == elements(1, 2, 3, 4)
     assert isinstance(error, CommLossFault)
@@ -103,9 +105,9 @@ def test_no_reply_at_all_is_a_time_out(way: str) -> None:
 
 
 @pytest.mark.parametrize("taken", [1, 2, 3])
-def test_closing_gives_up_the_rest_at_once(way: str, small_ems: Any, taken: int) -> None:
+def test_closing_gives_up_the_rest_at_once(way: str, taken: int) -> None:
     """Also what is left of the batch at hand: after it nothing would tell that objects are missing."""
-    with exchange([small_ems(9)]) as pair:
+    with exchange([SmallEms(9)]) as pair:
         found, error = collect(way, pair, most=taken, batch_size=2)
         assert (names(found), error) == (elements(*range(1, taken + 1)), None)
         assert pair.requestor.pending == 0
@@ -121,30 +123,30 @@ def test_closing_gives_up_the_rest_at_once(way: str, small_ems: Any, taken: int)
     ],
     ids=["nothing yielded", "no list", "an empty list", "two without a list"],
 )
-def test_an_empty_inventory_has_no_objects(way: str, faulty_ems: Any, answer: Any) -> None:
-    with exchange([faulty_ems(answer)]) as pair:
+def test_an_empty_inventory_has_no_objects(way: str, answer: Any) -> None:
+    with exchange([FaultyEms(answer)]) as pair:
         assert collect(way, pair) == ([], None)
 
 
-def test_empty_batches_between_others_are_passed_over(way: str, faulty_ems: Any) -> None:
+def test_empty_batches_between_others_are_passed_over(way: str) -> None:
     def some() -> Iterator[Any]:
         for number in range(1, 4):
             yield ManagedElementType(name=name(f"MD=EMS1/ME=NE-{number}"))
             yield mer.GetAllManagedElementsResponse()
 
-    with exchange([faulty_ems(some)]) as pair:
+    with exchange([FaultyEms(some)]) as pair:
         assert names(collect(way, pair, batch_size=5)[0]) == elements(1, 2, 3)
 
 
 @pytest.mark.parametrize(("given", "asked"), [({}, 500), ({"batch_size": 7}, 7)])
-def test_the_size_of_a_batch_is_500_unless_given(way: str, small_ems: Any, given: Any, asked: int) -> None:
-    ems = small_ems(1)
+def test_the_size_of_a_batch_is_500_unless_given(way: str, given: Any, asked: int) -> None:
+    ems = SmallEms(1)
     with exchange([ems]) as pair:
         assert len(collect(way, pair, **given)[0]) == 1
     assert [context.batch_size for context in ems.contexts] == [asked]
 
 
-def test_the_batches_behind_the_objects_are_there(way: str, small_ems: Any) -> None:
+def test_the_batches_behind_the_objects_are_there(way: str) -> None:
     """For the correlationId and the counts."""
     if way == "asyncio":
 
@@ -153,10 +155,10 @@ def test_the_batches_behind_the_objects_are_there(way: str, small_ems: Any) -> N
             found: Any = objects.batches
             return str(found.correlation_id), len([one async for one in objects])
 
-        with exchange([small_ems(3)], new_id=lambda: "case-1") as pair:
+        with exchange([SmallEms(3)], new_id=lambda: "case-1") as pair:
             assert asyncio.run(iterate()) == ("case-1", 3)
         return
-    with exchange([small_ems(3)], new_id=lambda: "case-1") as pair:
+    with exchange([SmallEms(3)], new_id=lambda: "case-1") as pair:
         objects = pair.stub(ManagedElementRetrieval).get_all_managed_elements.objects(batch_size=2)
         assert (objects.batches.correlation_id, len(list(objects))) == ("case-1", 3)
 

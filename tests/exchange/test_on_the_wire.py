@@ -23,6 +23,8 @@ from mtosi_jms.stubs.nrf.eq_inv import EquipmentOrEquipmentHolderType
 from mtosi_jms.testing import exchange
 from mtosi_jms.validation import SchemaSet, Validator
 
+from .conftest import NE7, SmallEms
+
 
 @pytest.fixture(scope="module")
 def validator() -> Validator:
@@ -100,13 +102,13 @@ def test_every_operation_of_every_service(service: Any, operation: Any, validato
                 next(batches)
 
 
-def test_bare_faults_and_headers_twice_are_valid(validator: Validator, small_ems: Any, ne7: Any) -> None:
+def test_bare_faults_and_headers_twice_are_valid(validator: Validator) -> None:
     with exchange() as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=ne7, batch_size=1)
+        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE7, batch_size=1)
         asked = pair.scripted.take()
         unknown: SupplierBase = Equipment()
         (bare,) = asked.replies([unknown])
         torn = dataclasses.replace(asked, message=dataclasses.replace(asked.message, body=asked.message.body[:99]))
-        (unread,) = torn.replies([small_ems()])
-        (twice,) = asked.replies([small_ems()], profile=BindingProfile(fault_in_header=True))
+        (unread,) = torn.replies([SmallEms()])
+        (twice,) = asked.replies([SmallEms()], profile=BindingProfile(fault_in_header=True))
     assert [problems(validator, one) for one in (bare, unread, twice)] == [[]] * 3

@@ -18,6 +18,8 @@ from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.testing import exchange
 from mtosi_jms.xmlbind import RawXml
 
+from .conftest import SmallEms
+
 
 def changed(envelope: Envelope) -> Envelope:
     """The envelope with another originator, priority and correlation id."""
@@ -29,8 +31,8 @@ def changed(envelope: Envelope) -> Envelope:
 CHANGED = CallOptions(on_request=changed)
 
 
-def test_headers_properties_and_correlation_follow_it(small_ems: Any) -> None:
-    ems = small_ems()
+def test_headers_properties_and_correlation_follow_it() -> None:
+    ems = SmallEms()
     with exchange([ems]) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         assert stub.get_managed_element(me_ref="MD=EMS1/ME=NE-1", options=CHANGED).me
@@ -54,8 +56,8 @@ def test_a_one_way_request_too() -> None:
         assert header.originator_uri == "urn:a"
 
 
-def test_what_must_not_be_sent_is_not_sent(small_ems: Any) -> None:
-    ems = small_ems()
+def test_what_must_not_be_sent_is_not_sent() -> None:
+    ems = SmallEms()
     with exchange([ems]) as pair:
         stub = pair.stub(ManagedElementRetrieval)
 

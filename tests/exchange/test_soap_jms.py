@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +25,9 @@ from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventory
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import connect_privately
 from mtosi_jms.transport import Connection
+
+from ..waiting import background
+from .conftest import SmallEms
 
 PATIENCE = 60
 W3C = BindingProfile(soap_jms="w3c")
@@ -159,12 +162,12 @@ def test_a_request_in_soap_1_2_says_so(connection: Connection) -> None:
 @pytest.mark.parametrize("kind", [MessageType.TEXT, MessageType.BYTES])
 @pytest.mark.parametrize("identifier", [None, "theirs"])
 def test_an_answer_is_like_its_request(
-    connection: Connection, small_ems: Any, version: str, kind: MessageType, identifier: str | None
+    connection: Connection, version: str, kind: MessageType, identifier: str | None
 ) -> None:
     media = {"1.1": "text/xml", "1.2": "application/soap+xml"}[version]
     properties = PLAIN | {"SOAPJMS_contentType": f"{media};charset='utf-8'", "SOAPJMS_soapAction": '"urn:a"'}
     request = plain_request(version, properties=properties, message_type=kind, correlation_id=identifier)
-    with mtosi.Supplier(connection, SERVED, [small_ems(1)], profile=W3C):
+    with mtosi.Supplier(connection, SERVED, [SmallEms(1)], profile=W3C):
         answer = asked(connection, request)
     said = {key: value for key, value in answer.properties.items() if key.startswith("SOAPJMS_")}
     assert said == PLAIN | {"SOAPJMS_contentType": f"{media}; charset=UTF-8", "SOAPJMS_isFault": False}
@@ -176,8 +179,8 @@ def test_an_answer_is_like_its_request(
     assert envelope.version == version
 
 
-def test_an_operation_that_fails_answers_a_fault(connection: Connection, small_ems: Any) -> None:
-    with mtosi.Supplier(connection, SERVED, [small_ems(0)], profile=W3C):
+def test_an_operation_that_fails_answers_a_fault(connection: Connection) -> None:
+    with mtosi.Supplier(connection, SERVED, [SmallEms(0)], profile=W3C):
         answer = asked(connection, plain_request())
     assert answer.properties["SOAPJMS_isFault"] is True
     fault = from_jms(answer).fault
@@ -186,15 +189,13 @@ def test_an_operation_that_fails_answers_a_fault(connection: Connection, small_e
 
 
 @pytest.mark.parametrize("validation", ["lenient", "strict"])
-def test_what_comes_without_a_header_is_as_good(
-    connection: Connection, small_ems: Any, validation: Any, background: Callable[..., Any]
-) -> None:
+def test_what_comes_without_a_header_is_as_good(connection: Connection, validation: Any) -> None:
     profile = BindingProfile(soap_jms="w3c", validation=validation)
     warned: list[Any] = []
     options = mtosi.CallOptions(on_reply=lambda envelope: warned.append(envelope.warnings), timeout=PATIENCE)
     answer = plain_request(body=Envelope(body=mer.GetManagedElementResponse()).to_bytes())
     with (
-        mtosi.Supplier(connection, SERVED, [small_ems(1)], profile=profile),
+        mtosi.Supplier(connection, SERVED, [SmallEms(1)], profile=profile),
         mtosi.Requestor(connection, sender_uri="jms/OS", profile=profile) as requestor,
     ):
         assert asked(connection, plain_request()).properties["SOAPJMS_isFault"] is False
@@ -238,12 +239,12 @@ BREACHES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("code", "properties", "fields"), BREACHES)
 def test_a_breach_is_answered_and_raised(
-    connection: Connection, small_ems: Any, code: str, properties: dict[str, Any], fields: dict[str, Any]
+    connection: Connection, code: str, properties: dict[str, Any], fields: dict[str, Any]
 ) -> None:
     """A request that is spoiled on its way."""
     told: list[Any] = []
     with (
-        mtosi.Supplier(connection, SERVED, [small_ems(1)], profile=W3C, on_error=told.append),
+        mtosi.Supplier(connection, SERVED, [SmallEms(1)], profile=W3C, on_error=told.append),
         mtosi.Requestor(connection, sender_uri="jms/OS", profile=W3C) as requestor,
     ):
         batches = ManagedElementRetrieval(requestor, ASKED).get_all_managed_elements.batches(
@@ -263,11 +264,9 @@ def test_a_breach_is_answered_and_raised(
     ("code", "action"),
     [("missingSoapAction", None), ("mismatchedSoapAction", "urn:b"), (None, "urn:a"), (None, '"urn:a"')],
 )
-def test_the_action_of_a_content_type(
-    connection: Connection, small_ems: Any, code: str | None, action: str | None
-) -> None:
+def test_the_action_of_a_content_type(connection: Connection, code: str | None, action: str | None) -> None:
     request = with_properties(plain_request("1.2"), {"SOAPJMS_contentType": ACTION_12, "SOAPJMS_soapAction": action})
-    with mtosi.Supplier(connection, SERVED, [small_ems(1)], profile=W3C):
+    with mtosi.Supplier(connection, SERVED, [SmallEms(1)], profile=W3C):
         answer = asked(connection, request)
     fault = from_jms(answer).fault
     assert answer.properties["SOAPJMS_isFault"] is (code is not None)
@@ -303,11 +302,9 @@ def test_a_code_of_another_namespace_is_none_of_the_binding() -> None:
         ("off", OnW3c, False),
     ],
 )
-def test_who_speaks_it(
-    connection: Connection, small_ems: Callable[..., Any], soap_jms: Any, stub: Any, spoken: bool
-) -> None:
+def test_who_speaks_it(connection: Connection, soap_jms: Any, stub: Any, spoken: bool) -> None:
     profile = BindingProfile(soap_jms=soap_jms)
-    service = small_ems(1)
+    service = SmallEms(1)
     service.__class__ = type("Serving", (type(service),), {"__service__": stub.__service__})
     with mtosi.Requestor(connection, sender_uri="jms/OS", profile=profile) as requestor:
         stub(requestor, ASKED).get_all_managed_elements.batches(batch_size=0)
@@ -318,7 +315,7 @@ def test_who_speaks_it(
     assert ("SOAPJMS_bindingVersion" in answer.properties) is spoken
 
 
-def test_a_destination_of_both_kinds_of_service_goes_by_the_request(connection: Connection, small_ems: Any) -> None:
+def test_a_destination_of_both_kinds_of_service_goes_by_the_request(connection: Connection) -> None:
     class Serving(OnW3c.Supplier):
         __service__ = OnW3c.__service__
 

@@ -31,6 +31,9 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.testing import InterceptedConnection, ManualClock, Step, exchange, gap
 
+from ..waiting import PATIENCE, background
+from .conftest import SmallEms
+
 WAYS = ["blocking", "asyncio"]
 FULL = "queue:FULL"
 EVENT = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
@@ -170,13 +173,11 @@ def test_a_call_that_nobody_answers(way: str, stored: bool, tmp_path: Any) -> No
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_standing_in_line(
-    way: str, crowded: mtosi.Requestor, sending: threading.Event, background: Any, patience: float
-) -> None:
+def test_standing_in_line(way: str, crowded: mtosi.Requestor, sending: threading.Event) -> None:
     """Another call is being sent, and has more time."""
     stub = ManagedElementRetrieval(crowded, FULL)
-    other = background(lambda: stub.get_all_managed_elements(timeout=patience))
-    assert sending.wait(patience)
+    other = background(lambda: stub.get_all_managed_elements(timeout=PATIENCE))
+    assert sending.wait(PATIENCE)
     with pytest.raises(ReplyTimeoutError, match=f"the request {cause(way, 'was not sent: another message')}"):
         called(way, CALLS["one reply"], stub)
     with pytest.raises(TransportError, match=rf"not sent within 0\.05 s: {cause(way, 'another message')}"):
@@ -185,16 +186,16 @@ def test_standing_in_line(
         )
     crowded.close()
     with pytest.raises(MtosiError):
-        other.result(patience)
+        other.result(PATIENCE)
 
 
-def test_coroutines_that_stand_in_line(crowded: mtosi.Requestor, sending: threading.Event, patience: float) -> None:
+def test_coroutines_that_stand_in_line(crowded: mtosi.Requestor, sending: threading.Event) -> None:
     """The sending thread is at work for another one; the loop sees to it that nobody waits longer than he wants to."""
     stub = ManagedElementRetrieval(crowded, FULL)
 
     async def ask() -> list[Any]:
-        first = asyncio.create_task(stub.aio.get_all_managed_elements(timeout=patience))
-        assert await asyncio.to_thread(sending.wait, patience)
+        first = asyncio.create_task(stub.aio.get_all_managed_elements(timeout=PATIENCE))
+        assert await asyncio.to_thread(sending.wait, PATIENCE)
         one_way = NotificationConsumer(crowded, FULL).aio.notify(topic="T", message=EVENT, timeout=0.05)
         calls = [stub.aio.get_all_managed_elements(timeout=0.05) for _ in range(3)]
         ended = await asyncio.gather(*calls, one_way, return_exceptions=True)
@@ -263,7 +264,7 @@ def test_what_sending_took_is_not_there_for_the_replies() -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nobody_there_is_told_and_waited_for(way: str, small_ems: Any) -> None:
+def test_nobody_there_is_told_and_waited_for(way: str) -> None:
     """A supplier that starts later answers."""
     url = f"memory:nobody-{next(_names)}"
     clock = ManualClock()
@@ -275,7 +276,7 @@ def test_nobody_there_is_told_and_waited_for(way: str, small_ems: Any) -> None:
         return step.proceed()
 
     with mtosi.connect(url) as own, mtosi.connect(url) as other:
-        late = mtosi.Supplier(other, "queue:LATE", services=[small_ems(3)], reply_policy=lambda _: True)
+        late = mtosi.Supplier(other, "queue:LATE", services=[SmallEms(3)], reply_policy=lambda _: True)
 
         class Starter(logging.Handler):
             def emit(self, record: logging.LogRecord) -> None:
@@ -326,7 +327,7 @@ def test_a_sender_that_waits_for_room_where_nobody_reads(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_came_of_an_incomplete_reply(way: str, small_ems: Any) -> None:
+def test_what_came_of_an_incomplete_reply(way: str) -> None:
     clock = ManualClock()
 
     def pass_time(step: Step) -> Any:
@@ -337,7 +338,7 @@ def test_what_came_of_an_incomplete_reply(way: str, small_ems: Any) -> None:
         return found
 
     passing: dict[str, Any] = {"clock": clock, "intercept": pass_time} if way == "blocking" else {}
-    with exchange([small_ems(6)], tamper=lambda replies: gap(replies, at=3), **passing) as pair:
+    with exchange([SmallEms(6)], tamper=lambda replies: gap(replies, at=3), **passing) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(IncompleteBatchError) as caught:
             called(way, lambda stub: stub.get_all_managed_elements.batches(batch_size=1, timeout=0.5), stub)
@@ -357,7 +358,7 @@ def test_no_time_at_all_is_refused(timeout: float) -> None:
             pair.stub(NotificationConsumer).notify(topic="T", message=EVENT, timeout=timeout)
 
 
-def test_the_time_of_a_call_wins_over_that_of_its_options(small_ems: Any) -> None:
+def test_the_time_of_a_call_wins_over_that_of_its_options() -> None:
     options = CallOptions(timeout=60, priority=7)
     with exchange() as pair, pytest.raises(ReplyTimeoutError, match=r"within 0\.05 s"):
         pair.stub(ManagedElementRetrieval).get_all_managed_elements(options=options, timeout=0.05)

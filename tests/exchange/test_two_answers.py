@@ -18,6 +18,8 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import exchange
 
+from .conftest import numbers
+
 BEFORE, AFTER = list(range(1, 10)), [1, 2, 4, 5, 6, 7, 8, 9]
 """Element 3 is deleted while the supplier is away."""
 WAYS = ["blocking", "asyncio"]
@@ -68,7 +70,7 @@ def ask(
 @pytest.mark.parametrize("kept", ["landed", "not landed"])
 @pytest.mark.parametrize("died", range(6))
 @pytest.mark.obligation("BAT13")
-def test_a_restart_at_every_point(way: str, kept: str, died: int, numbers: Any, tmp_path: Any) -> None:
+def test_a_restart_at_every_point(way: str, kept: str, died: int, tmp_path: Any) -> None:
     landing = mtosi.DurableLanding(tmp_path) if kept == "landed" else None
     with landing or nullcontext(), exchange(landing=landing) as pair:
         found, error = ask(pair, way, numbers, lambda first, second: [*first[:died], *second])
@@ -83,7 +85,7 @@ def test_a_restart_at_every_point(way: str, kept: str, died: int, numbers: Any, 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.obligation("BAT13")
-def test_what_was_lost_of_one_answer_is_not_made_up_from_the_other(way: str, numbers: Any) -> None:
+def test_what_was_lost_of_one_answer_is_not_made_up_from_the_other(way: str) -> None:
     """A broker lost batch 3 of the first answer: the second one has a batch of that number, and not what was in it."""
     with exchange() as pair:
         found, error = ask(
@@ -95,7 +97,7 @@ def test_what_was_lost_of_one_answer_is_not_made_up_from_the_other(way: str, num
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("where", ["requestor", "call"])
-def test_the_first_batch_is_kept_where_that_is_wanted(way: str, where: str, numbers: Any) -> None:
+def test_the_first_batch_is_kept_where_that_is_wanted(way: str, where: str) -> None:
     wanted: dict[str, Any] = {"on_conflict": "keep_first"}
     with exchange(**wanted if where == "requestor" else {}) as pair:
         options = wanted if where == "call" else {}
@@ -103,7 +105,7 @@ def test_the_first_batch_is_kept_where_that_is_wanted(way: str, where: str, numb
     assert (found, error) == ([1, 2, 3, 4, 6, 7, 8, 9], None)
 
 
-def test_a_call_may_want_an_error_where_its_requestor_does_not(numbers: Any) -> None:
+def test_a_call_may_want_an_error_where_its_requestor_does_not() -> None:
     with exchange(on_conflict="keep_first") as pair:
         _, error = ask(pair, "blocking", numbers, lambda first, second: [*first[:2], *second], on_conflict="error")
     assert isinstance(error, ProtocolError)
@@ -117,7 +119,7 @@ def test_what_there_is_to_choose() -> None:
 
 
 @pytest.mark.parametrize("died", range(len(BEFORE) + 1))
-def test_a_supplier_that_really_dies(died: int, numbers: Any) -> None:
+def test_a_supplier_that_really_dies(died: int) -> None:
     """Its connection breaks in the middle of the handler; another one serves the request that was not acknowledged."""
 
     class Dying(Ems):

@@ -25,6 +25,8 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.testing import Asked, Recorder, exchange, notifications
 from mtosi_jms.validation import BodyValidation, SchemaSet
 
+from .conftest import NE1, SmallEms
+
 Action = Literal["ignore", "warn", "fail"]
 KEY = re.compile(rb"<nam:rdn>(<nam:type>.*?</nam:type>)(<nam:value>.*?</nam:value>)")
 XSD = """<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema"
@@ -52,14 +54,14 @@ LOGGED = {"ignore": [True, False], "warn": [False, True], "fail": [False, False]
 
 
 @pytest.fixture
-def answer(small_ems: Any, ne1: Any) -> Callable[[Any], list[Any]]:
+def answer() -> Callable[[Any], list[Any]]:
     """What the hook sees of a reply with a breach."""
 
     def ask(validate: Any) -> list[Any]:
         seen: list[Any] = []
-        with exchange([small_ems()], tamper=lambda replies: [*map(spoilt, replies)], validate=validate) as pair:
+        with exchange([SmallEms()], tamper=lambda replies: [*map(spoilt, replies)], validate=validate) as pair:
             stub = pair.stub(ManagedElementRetrieval)
-            assert stub.get_managed_element(me_ref=ne1, options=CallOptions(on_reply=seen.append)).me is not None
+            assert stub.get_managed_element(me_ref=NE1, options=CallOptions(on_reply=seen.append)).me is not None
         return seen
 
     return ask
@@ -80,29 +82,27 @@ def test_a_requestor_ignores_warns_of_or_refuses_a_reply(answer: Callable[[Any],
     assert (caught.value.line, caught.value.path) == (7, warning.path)
 
 
-def test_who_asked_hears_of_a_refused_reply_whose_header_alone_names_the_request(small_ems: Any, ne1: Any) -> None:
+def test_who_asked_hears_of_a_refused_reply_whose_header_alone_names_the_request() -> None:
     def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
         return [dataclasses.replace(spoilt(reply), correlation_id=None) for reply in replies]
 
-    with exchange([small_ems()], tamper=tamper, validate="fail", timeouts=Timeouts(first_reply=30)) as pair:
+    with exchange([SmallEms()], tamper=tamper, validate="fail", timeouts=Timeouts(first_reply=30)) as pair:
         with pytest.raises(DecodeError):
-            pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=ne1)
+            pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1)
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-def test_a_reply_as_it_should_be_passes_every_action(small_ems: Any, ne1: Any) -> None:
+def test_a_reply_as_it_should_be_passes_every_action() -> None:
     for action in ("ignore", "warn", "fail"):
-        with exchange([small_ems()], validate=action, supplier={"validate": action}) as pair:
+        with exchange([SmallEms()], validate=action, supplier={"validate": action}) as pair:
             stub = pair.stub(ManagedElementRetrieval)
-            assert stub.get_managed_element(me_ref=ne1).me is not None
+            assert stub.get_managed_element(me_ref=NE1).me is not None
             assert len(list(stub.get_all_managed_elements.batches(batch_size=2))) == 3
 
 
 @pytest.mark.parametrize("action", ["ignore", "warn", "fail"])
-def test_a_supplier_warns_of_or_refuses_a_request(
-    action: Action, small_ems: Any, ne1: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    ems = small_ems()
+def test_a_supplier_warns_of_or_refuses_a_request(action: Action, caplog: pytest.LogCaptureFixture) -> None:
+    ems = SmallEms()
 
     def answer(asked: Asked) -> list[JmsMessage]:
         recorder = Recorder()
@@ -114,9 +114,9 @@ def test_a_supplier_warns_of_or_refuses_a_request(
         stub = pair.stub(ManagedElementRetrieval)
         if action == "fail":
             with pytest.raises(MtosiFault, match=r"the request does not fit the schema: line 7 .*value"):
-                stub.get_managed_element(me_ref=ne1)
+                stub.get_managed_element(me_ref=NE1)
         else:
-            assert stub.get_managed_element(me_ref=ne1).me is not None
+            assert stub.get_managed_element(me_ref=NE1).me is not None
     assert len(ems.contexts) == (0 if action == "fail" else 1)
     assert [count in caplog.text for count in COUNTS] == LOGGED[action]
 

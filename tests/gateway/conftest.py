@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
@@ -184,30 +185,18 @@ def client() -> Iterator[Callable[..., Client]]:
         one.http.close()
 
 
-@pytest.fixture
-def with_uri() -> Callable[[str, str], str]:
-    """A request of an iterator operation for another iterator."""
-    return with_iterator
-
-
 def _tree(element: Any) -> tuple[Any, ...]:
     return element.tag, (element.text or "").strip(), tuple(_tree(one) for one in element.iterchildren("*"))
 
 
-@pytest.fixture
-def printed() -> Callable[[bytes | str], tuple[Any, ...]]:
+def printed(text: bytes | str) -> tuple[Any, ...]:
     """What an envelope says, without ids, addresses and times: element names and texts."""
-    from lxml import etree
-
-    def read(text: bytes | str) -> tuple[Any, ...]:
-        root = etree.fromstring(
-            text if isinstance(text, bytes) else text.encode(), etree.XMLParser(remove_comments=True)
-        )
-        for name in ("iteratorReferenceURI", "correlationId", "timestamp", "faultactor", *ADDRESSES):
-            for found in root.xpath(f"//*[local-name()='{name}']"):
-                found.getparent().remove(found)
-        for code in root.xpath("//faultcode"):
-            code.text = code.text.rpartition(":")[2]
-        return _tree(root)
-
-    return read
+    root: Any = etree.fromstring(
+        text if isinstance(text, bytes) else text.encode(), etree.XMLParser(remove_comments=True)
+    )
+    for name in ("iteratorReferenceURI", "correlationId", "timestamp", "faultactor", *ADDRESSES):
+        for found in root.xpath(f"//*[local-name()='{name}']"):
+            found.getparent().remove(found)
+    for code in root.xpath("//faultcode"):
+        code.text = code.text.rpartition(":")[2]
+    return _tree(root)

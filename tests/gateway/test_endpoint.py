@@ -25,7 +25,8 @@ from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml
 
-from .conftest import ELEMENTS, ONE
+from ..waiting import background
+from .conftest import ELEMENTS, ONE, with_iterator
 
 QUEUE = "queue:EMS.OS"
 
@@ -72,28 +73,26 @@ class TestIterators:
         assert len(names) == len(set(names)) == ELEMENTS
 
     def test_too_many_are_refused_and_places_come_back(
-        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
+        self, serve: Any, services: Any, client: Any, official: Any
     ) -> None:
         asks = client(serve(services, iterators=2).url)
         first, _ = (asks.ask(batches_of(official("6-1"), 60)) for _ in range(2))
         status, refused = asks.ask(batches_of(official("6-1"), 60))
         assert (status, refused.fault.kind) == (500, "tooManyOpenIterators")
-        status, last = asks.ask(with_uri(official("6-3"), first[1].header.iterator_reference_uri))
+        status, last = asks.ask(with_iterator(official("6-3"), first[1].header.iterator_reference_uri))
         assert (status, last.header.batch_sequence_end_of_reply) == (200, True)
         assert asks.ask(batches_of(official("6-1"), 60))[0] == 200
 
     @pytest.mark.parametrize("uri", ["http://host:port/iterator123", "", "nothing", "http://127.0.0.1/iterator/../x"])
     def test_an_unknown_one_is_invalid_input(
-        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any, uri: str
+        self, serve: Any, services: Any, client: Any, official: Any, uri: str
     ) -> None:
-        status, answer = client(serve(services).url).ask(with_uri(official("6-3"), uri))
+        status, answer = client(serve(services).url).ask(with_iterator(official("6-3"), uri))
         assert status == 500
         assert answer.fault.kind == "invalidInput"
         assert b"getManagedElementsIteratorException" in answer.to_bytes()
 
-    def test_one_that_nobody_asks_for_expires(
-        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
-    ) -> None:
+    def test_one_that_nobody_asks_for_expires(self, serve: Any, services: Any, client: Any, official: Any) -> None:
         asks = client(serve(services, iterator_timeout=0.2).url)
         _, first = asks.ask(batches_of(official("6-1"), 10))
         gone = threading.Event()
@@ -101,27 +100,23 @@ class TestIterators:
             if asks.http.get(f"{asks.url}/health").json()["iterators"] == 0:
                 break
             gone.wait(0.05)
-        status, answer = asks.ask(with_uri(official("6-3"), first.header.iterator_reference_uri))
+        status, answer = asks.ask(with_iterator(official("6-3"), first.header.iterator_reference_uri))
         assert (status, answer.fault.kind) == (500, "invalidInput")
 
-    def test_another_client_cannot_have_it(
-        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
-    ) -> None:
+    def test_another_client_cannot_have_it(self, serve: Any, services: Any, client: Any, official: Any) -> None:
         url = serve(services, logins={"a": "1", "b": "2"}).url
         first, second = client(url, auth=("a", "1")), client(url, auth=("b", "2"))
         _, begun = first.ask(batches_of(official("6-1"), 60))
-        wanted = with_uri(official("6-3"), begun.header.iterator_reference_uri)
+        wanted = with_iterator(official("6-3"), begun.header.iterator_reference_uri)
         status, answer = second.ask(wanted)
         assert (status, answer.fault.kind) == (500, "invalidInput")
         assert first.ask(wanted)[0] == 200
 
-    def test_another_address_cannot_have_it(
-        self, serve: Any, services: Any, client: Any, official: Any, with_uri: Any
-    ) -> None:
+    def test_another_address_cannot_have_it(self, serve: Any, services: Any, client: Any, official: Any) -> None:
         url = serve(services).url
         first, second = client(url), client(url, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
         _, begun = first.ask(batches_of(official("6-1"), 60))
-        wanted = with_uri(official("6-3"), begun.header.iterator_reference_uri)
+        wanted = with_iterator(official("6-3"), begun.header.iterator_reference_uri)
         status, answer = second.ask(wanted)
         assert (status, answer.fault.kind) == (500, "invalidInput")
         assert first.ask(wanted)[0] == 200
@@ -270,7 +265,7 @@ class TestTime:
         assert (status, answer.fault.fault_string) == (504, "no answer in time")
 
     def test_a_further_response_that_does_not_come_in_time(
-        self, connection: Connection, services: Any, client: Any, official: Any, with_uri: Any
+        self, connection: Connection, services: Any, client: Any, official: Any
     ) -> None:
         let_go = threading.Event()
 
@@ -287,7 +282,7 @@ class TestTime:
             asks = client(server.url)
             status, first = asks.ask(batches_of(official("6-1"), 10))
             assert (status, first.header.batch_sequence_number) == (200, 1)
-            more = with_uri(official("6-3"), first.header.iterator_reference_uri)
+            more = with_iterator(official("6-3"), first.header.iterator_reference_uri)
             assert asks.ask(more)[0] == 200
             status, late = asks.ask(more)
             assert (status, late.fault.kind) == (504, "internalError")
@@ -303,7 +298,7 @@ class TestTime:
         assert status == 503
 
     @pytest.mark.obligation("001-S14")
-    def test_a_slow_call_holds_up_no_other(self, serve: Any, services: Any, client: Any, background: Any) -> None:
+    def test_a_slow_call_holds_up_no_other(self, serve: Any, services: Any, client: Any) -> None:
         let_go, entered = threading.Event(), threading.Event()
 
         class Slow(simulator.ManagedElementEms):

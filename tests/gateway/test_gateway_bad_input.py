@@ -35,7 +35,7 @@ from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
-from .conftest import ELEMENTS, ONE
+from .conftest import ELEMENTS, ONE, with_iterator
 
 QUEUE = "queue:EMS.OS"
 KNOWN = ONE.replace("NAME", "NE-1").encode()
@@ -397,12 +397,12 @@ class TestClientsThatGoAway:
             until(asks, in_hand=1)
         until(asks, in_hand=0, iterators=0)
 
-    def test_while_it_waits_for_its_iterator(self, url: str, client: Any, official: Any, with_uri: Any) -> None:
+    def test_while_it_waits_for_its_iterator(self, url: str, client: Any, official: Any) -> None:
         asks = client(url)
         _, first = asks.ask(official("6-1").replace(">500<", ">20<"))
         assert health(asks)["iterators"] == 1
         with connected(url) as raw:
-            raw.sendall(posted(with_uri(official("6-3"), first.header.iterator_reference_uri).encode()))
+            raw.sendall(posted(with_iterator(official("6-3"), first.header.iterator_reference_uri).encode()))
             until(asks, in_hand=1)
         until(asks, in_hand=0, iterators=0)
 

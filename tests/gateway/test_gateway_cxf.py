@@ -23,7 +23,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.xmlbind import decode, encode
 
-from ..java_tools import CXF_HTTP, JavaPeer  # noqa: TID252
+from ..java_tools import CXF_HTTP, JavaPeer
 from .conftest import said
 
 PATIENCE = 120

@@ -22,6 +22,7 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
+from ..waiting import background
 from .conftest import ONE
 
 KNOWN = ONE.replace("NAME", "NE-1")
@@ -133,9 +134,7 @@ def test_tls_at_one_end_alone(server: HttpServer, ours: Certificate, services: A
 
 
 @pytest.mark.parametrize("shown", [True, False])
-def test_a_peer_that_asks_for_our_certificate(
-    ours: Certificate, others: Certificate, shown: bool, background: Any
-) -> None:
+def test_a_peer_that_asks_for_our_certificate(ours: Certificate, others: Certificate, shown: bool) -> None:
     """Whoever listens trusts `others` alone."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(ours.file, ours.key)

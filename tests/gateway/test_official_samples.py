@@ -18,6 +18,8 @@ from mtosi_jms.stubs.fmw.hdr import CommunicationStyleType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, to_element
 
+from .conftest import printed, with_iterator
+
 QUEUE = "queue:EMS.OS"
 EXCHANGES = [("6", "getAllManagedElements"), ("7", "getInventory")]
 
@@ -58,7 +60,7 @@ def recorded(text: str, operation: str) -> Envelope:
 @pytest.mark.obligation("001-H8")
 @pytest.mark.parametrize(("number", "operation"), EXCHANGES)
 def test_an_http_client_sees_them_as_printed(
-    connection: Connection, official: Any, client: Any, printed: Any, number: str, operation: str
+    connection: Connection, official: Any, client: Any, number: str, operation: str
 ) -> None:
     replies = [recorded(official(f"{number}-{which}"), operation) for which in (2, 4)]
     supplier = Recorded(replies, CommunicationStyleType.MSG)
@@ -77,9 +79,7 @@ def test_an_http_client_sees_them_as_printed(
 
 
 @pytest.mark.parametrize("number", ["6", "7"])
-def test_a_fault_comes_as_it_was_printed(
-    connection: Connection, official: Any, client: Any, printed: Any, number: str
-) -> None:
+def test_a_fault_comes_as_it_was_printed(connection: Connection, official: Any, client: Any, number: str) -> None:
     supplier = Recorded([parse(official(f"{number}-5"))], CommunicationStyleType.RPC)
     with (
         Supplier(connection, QUEUE, supplier).start(),
@@ -93,7 +93,7 @@ def test_a_fault_comes_as_it_was_printed(
 
 @pytest.mark.parametrize(("number", "operation"), EXCHANGES)
 def test_a_requestor_on_jms_sees_them_as_printed(
-    connection: Connection, official: Any, printed: Any, number: str, operation: str
+    connection: Connection, official: Any, number: str, operation: str
 ) -> None:
     supplier = Recorded(
         [recorded(official(f"{number}-{which}"), operation) for which in (2, 4)], CommunicationStyleType.RPC
@@ -133,7 +133,7 @@ def failing(official: Any, number: str, operation: str) -> list[Envelope]:
 
 @pytest.mark.parametrize(("number", "operation"), EXCHANGES)
 def test_an_http_client_sees_the_fault_of_its_iterator_as_printed(
-    connection: Connection, official: Any, client: Any, printed: Any, with_uri: Any, number: str, operation: str
+    connection: Connection, official: Any, client: Any, number: str, operation: str
 ) -> None:
     supplier = Recorded(failing(official, number, operation), CommunicationStyleType.RPC)
     with (
@@ -144,7 +144,7 @@ def test_an_http_client_sees_the_fault_of_its_iterator_as_printed(
         asks = client(server.url)
         status, first = asks.ask(official(f"{number}-1"))
         assert status == 200
-        request = with_uri(official(f"{number}-3"), first.header.iterator_reference_uri)
+        request = with_iterator(official(f"{number}-3"), first.header.iterator_reference_uri)
         answer = asks.post(request)
         assert asks.ask(request)[1].fault.kind == "invalidInput", "a fault closes the iterator"
     assert answer.status_code == 500
@@ -153,7 +153,7 @@ def test_an_http_client_sees_the_fault_of_its_iterator_as_printed(
 
 @pytest.mark.parametrize(("number", "operation"), EXCHANGES)
 def test_a_requestor_on_jms_sees_the_fault_of_an_iterator_as_printed(
-    connection: Connection, official: Any, printed: Any, number: str, operation: str
+    connection: Connection, official: Any, number: str, operation: str
 ) -> None:
     """But for what JMS asks for: MSG style, and the exception of the operation that was called."""
     supplier = Recorded(failing(official, number, operation), CommunicationStyleType.RPC)

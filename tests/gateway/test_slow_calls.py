@@ -17,6 +17,7 @@ from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementR
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
 
+from ..waiting import background
 from .gateway_kills import NAME, asked
 
 QUEUE = "queue:EMS.OS"
@@ -74,7 +75,7 @@ def one(number: int) -> str:
 
 
 @pytest.mark.obligation("001-S14")
-def test_a_slow_call_holds_up_no_other(serve: Any, ems: Ems, client: Any, background: Any) -> None:
+def test_a_slow_call_holds_up_no_other(serve: Any, ems: Ems, client: Any) -> None:
     """Each gets the answer to its own request, whatever the order of the replies."""
     url = serve()
     slow = background(lambda: client(url).post(one(0)))

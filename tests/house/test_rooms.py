@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schedule import ROOMS, TESTS, choose  # noqa: TID252
+from ..schedule import ROOMS, TESTS, choose
 
 
 def test_folders_of_rooms_are_there() -> None:

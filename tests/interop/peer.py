@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mtosi_jms.broker import BrokerProcess
 
-from ..java_tools import JavaPeer  # noqa: TID252
+from ..java_tools import JavaPeer
 
 PATIENCE = 60.0
 """Seconds after which an answer that has not come is taken to hang."""

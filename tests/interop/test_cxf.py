@@ -24,7 +24,7 @@ from mtosi_jms.errors import SoapJmsFault
 from mtosi_jms.jms import JmsMessage, MessageType
 from mtosi_jms.transport import Capability, Connection
 
-from ..java_tools import CXF_JMS, JavaPeer  # noqa: TID252
+from ..java_tools import CXF_JMS, JavaPeer
 from .peer import FACTORY, at_broker
 
 pytestmark = pytest.mark.broker

@@ -24,9 +24,9 @@ from mtosi_jms.stubs11.ns_tmf854_v1 import types as profile
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import decode, encode
 
-from ..integrations.least import Echo  # noqa: TID252
-from ..java_tools import CXF_HTTP, CXF_JMS, JavaPeer  # noqa: TID252
-from ..release import services_of  # noqa: TID252
+from ..integrations.least import Echo
+from ..java_tools import CXF_HTTP, CXF_JMS, JavaPeer
+from ..release import services_of
 from .peer import FACTORY, at_broker
 
 pytestmark = pytest.mark.broker

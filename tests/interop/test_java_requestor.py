@@ -20,6 +20,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
 
+from ..waiting import background
 from .conftest import Side
 from .peer import PATIENCE, Peer
 
@@ -110,9 +111,7 @@ def test_a_requestor_that_pairs_by_a_correlation_id_of_its_own(
         assert asked(peer, queue, every, "correlation-id") == BATCHES
 
 
-def test_a_requestor_that_dies_in_the_middle_of_a_long_reply(
-    side: Side, connection: Connection, queue: Queue, background: Any
-) -> None:
+def test_a_requestor_that_dies_in_the_middle_of_a_long_reply(side: Side, connection: Connection, queue: Queue) -> None:
     ems = Ems(elements=400)
     ems.go_on.clear()
     every = request_for(mer.GetAllManagedElementsRequest(), "java-1", batch_size=1)

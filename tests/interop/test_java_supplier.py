@@ -16,6 +16,7 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
+from ..waiting import background
 from .conftest import Side
 from .peer import PATIENCE, Peer
 
@@ -66,7 +67,7 @@ def test_a_supplier_that_returns_jms_correlation_id_alone(
 
 
 def test_a_supplier_that_returns_the_message_id_alone(
-    side: Side, peer: Peer, connection: Connection, queue: Queue, background: Any
+    side: Side, peer: Peer, connection: Connection, queue: Queue
 ) -> None:
     """Over STOMP we never learn that id: what it sends is an orphan, which is told, and the caller waits on."""
     strays: queues.Queue[Any] = queues.Queue()

@@ -13,7 +13,8 @@ from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
-PATIENCE = 60.0
+from ..waiting import PATIENCE
+
 WORK, PARKED = Queue("WORK"), Queue("PARKED")
 AT_ONCE = Backoff(0.0, 0.0, 0.0)
 
@@ -81,15 +82,6 @@ class Desk:
     def parked(self) -> list[JmsMessage]:
         return self.session.browse(PARKED)
 
-    def until(self, true: Callable[[], bool]) -> None:
-        """Looks until it is so: for counts that change without a word."""
-        watch = threading.Event()
-        for _ in range(int(PATIENCE / 0.005)):
-            if true():
-                return
-            watch.wait(0.005)
-        pytest.fail("it did not come to that")
-
     def close(self) -> None:
         for runtime in self._runtimes:
             runtime.drain(0)
@@ -101,11 +93,6 @@ def desk() -> Iterator[Desk]:
     made = Desk()
     yield made
     made.close()
-
-
-@pytest.fixture
-def patience() -> float:
-    return PATIENCE
 
 
 @pytest.fixture(autouse=True)

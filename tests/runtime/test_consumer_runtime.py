@@ -12,6 +12,8 @@ from mtosi_jms.errors import ClientIdInUseError, ConfigError, HandlerTimeoutErro
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.runtime import Backoff, State
 
+from ..waiting import PATIENCE, background
+
 WORK = Queue("WORK")
 
 
@@ -28,18 +30,18 @@ class TestHandling:
         assert desk.handled.done == names
         assert desk.provider.held() == 0
 
-    def test_concurrency_handlers_run_at_the_same_time(self, desk: Any, patience: float) -> None:
+    def test_concurrency_handlers_run_at_the_same_time(self, desk: Any) -> None:
         barrier = threading.Barrier(4)
         for name in "abcd":
-            desk.handled.acts[name] = lambda context: barrier.wait(patience)
+            desk.handled.acts[name] = lambda context: barrier.wait(PATIENCE)
         desk.send(*"abcd")
         with desk.runtime(rules={"concurrency": 4}):
             desk.handled.until(lambda: len(desk.handled.done) == 4)
 
-    def test_messages_of_a_key_are_handled_one_at_a_time_and_in_order(self, desk: Any, patience: float) -> None:
+    def test_messages_of_a_key_are_handled_one_at_a_time_and_in_order(self, desk: Any) -> None:
         """The first of key a waits; all of key b pass it, and nothing of key a does."""
         go = threading.Event()
-        desk.handled.acts["a0"] = lambda context: go.wait(patience)
+        desk.handled.acts["a0"] = lambda context: go.wait(PATIENCE)
         desk.send("a0", "a1", "b0", "a2", "b1", "b2")
         with desk.runtime(key=lambda message: message.body[:1], rules={"concurrency": 3, "in_flight": 6}):
             desk.handled.until(lambda: len(desk.handled.done) == 3)
@@ -70,9 +72,9 @@ class TestHandling:
         assert attempts == [1, 2, 3]
         assert desk.handled.done == ["b0", "a0", "a1"]
 
-    def test_at_most_in_flight_messages_are_held(self, desk: Any, patience: float) -> None:
+    def test_at_most_in_flight_messages_are_held(self, desk: Any) -> None:
         go = threading.Event()
-        desk.handled.acts["0"] = lambda context: go.wait(patience)
+        desk.handled.acts["0"] = lambda context: go.wait(PATIENCE)
         desk.send(*(str(number) for number in range(10)))
         with desk.runtime(rules={"in_flight": 3}) as runtime:
             desk.until(lambda: (runtime.health.in_flight, runtime.health.backlog) == (1, 2))
@@ -185,15 +187,15 @@ class TestFailing:
 
 
 class TestHanging:
-    def test_a_handler_past_its_deadline_is_replaced(self, desk: Any, patience: float) -> None:
+    def test_a_handler_past_its_deadline_is_replaced(self, desk: Any) -> None:
         """What it does later is of no account: its session is closed, and it does not acknowledge."""
         go, raised = threading.Event(), []
 
         def hangs(context: Any) -> None:
             session = context.session
             if context.attempt == 1:
-                assert context.cancelled.wait(patience)
-                assert go.wait(patience)
+                assert context.cancelled.wait(PATIENCE)
+                assert go.wait(PATIENCE)
                 try:
                     session.send(Queue("OUT"), JmsMessage(body=b"too late"))
                 except IllegalStateError as error:
@@ -215,9 +217,9 @@ class TestHanging:
         assert desk.provider.held() == 0
 
     @pytest.mark.obligation("SEC22")
-    def test_a_message_whose_handler_always_hangs_is_parked(self, desk: Any, patience: float) -> None:
+    def test_a_message_whose_handler_always_hangs_is_parked(self, desk: Any) -> None:
         go = threading.Event()
-        desk.handled.acts["a"] = lambda context: go.wait(patience)
+        desk.handled.acts["a"] = lambda context: go.wait(PATIENCE)
         desk.send("a", "b")
         with desk.runtime(rules={"deadline": 60.0, "attempts": 2}) as runtime:
             for count in (1, 2):
@@ -234,11 +236,11 @@ class TestStuck:
     """Handlers that hang hold a bounded number of threads; then no more is taken, until one of them returns."""
 
     @pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (2, 3), (4, 2), (3, None)])
-    def test_stuck_threads_are_bounded(self, desk: Any, patience: float, concurrency: int, most: int | None) -> None:
+    def test_stuck_threads_are_bounded(self, desk: Any, concurrency: int, most: int | None) -> None:
         bound = most or 4 * concurrency
         go, names = threading.Event(), [f"{number}" for number in range(40)]
         for name in names:
-            desk.handled.acts[name] = lambda context: go.wait(patience)
+            desk.handled.acts[name] = lambda context: go.wait(PATIENCE)
         desk.send(*names)
         rules = {"concurrency": concurrency, "max_stuck": most, "deadline": 10.0, "attempts": 1}
         with desk.runtime(rules=rules) as runtime:
@@ -255,10 +257,10 @@ class TestStuck:
             desk.until(lambda: (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0))
         assert desk.provider.depth(WORK) == 0
 
-    def test_cancelled_is_set_although_no_thread_is_replaced(self, desk: Any, patience: float) -> None:
+    def test_cancelled_is_set_although_no_thread_is_replaced(self, desk: Any) -> None:
         go = threading.Event()
-        desk.handled.acts["hangs"] = lambda context: go.wait(patience)
-        desk.handled.acts["looks"] = lambda context: context.cancelled.wait(patience)
+        desk.handled.acts["hangs"] = lambda context: go.wait(PATIENCE)
+        desk.handled.acts["looks"] = lambda context: context.cancelled.wait(PATIENCE)
         desk.send("hangs")
         with desk.runtime(rules={"concurrency": 2, "max_stuck": 1, "deadline": 10.0, "attempts": 1}) as runtime:
             desk.handled.until(lambda: desk.handled.begun == ["hangs"])
@@ -273,9 +275,9 @@ class TestStuck:
         assert [type(error) for error in desk.errors] == [HandlerTimeoutError] * 2
 
     @pytest.mark.parametrize("returns", [False, True])
-    def test_draining_counts_stuck_handlers(self, desk: Any, patience: float, returns: bool) -> None:
+    def test_draining_counts_stuck_handlers(self, desk: Any, returns: bool) -> None:
         go = threading.Event()
-        desk.handled.acts["a"] = lambda context: go.wait(patience)
+        desk.handled.acts["a"] = lambda context: go.wait(PATIENCE)
         desk.send("a")
         runtime = desk.runtime(rules={"deadline": 10.0, "attempts": 1}).start()
         desk.handled.until(lambda: desk.handled.begun == ["a"])
@@ -283,7 +285,7 @@ class TestStuck:
         desk.until(lambda: runtime.health.stuck == 1)
         if returns:
             go.set()
-        assert runtime.drain(patience if returns else 0) is returns
+        assert runtime.drain(PATIENCE if returns else 0) is returns
         assert runtime.drain(0) is returns
         go.set()
         desk.until(lambda: runtime.health.stuck == 0)
@@ -292,10 +294,10 @@ class TestStuck:
 
 class TestKilling:
     @pytest.mark.obligation("001-I19")
-    def test_a_lost_connection_is_opened_again_and_nothing_is_lost(self, desk: Any, patience: float) -> None:
+    def test_a_lost_connection_is_opened_again_and_nothing_is_lost(self, desk: Any) -> None:
         connections: list[Any] = []
         go = threading.Event()
-        desk.handled.acts["a"] = lambda context: go.wait(patience)
+        desk.handled.acts["a"] = lambda context: go.wait(PATIENCE)
 
         def connect() -> Any:
             connections.append(desk.connect())
@@ -346,9 +348,7 @@ class TestKilling:
             desk.handled.until(lambda: desk.handled.done == ["a"])
 
     @pytest.mark.parametrize("mistake", ["a closed connection", "a subscription that is taken"])
-    def test_a_configuration_error_is_not_tried_again(
-        self, desk: Any, mistake: str, background: Any, patience: float
-    ) -> None:
+    def test_a_configuration_error_is_not_tried_again(self, desk: Any, mistake: str) -> None:
         asked: list[Any] = []
         topic = Topic("EVENTS")
         desk.connection.session().consumer(topic, durable="noc")
@@ -361,7 +361,7 @@ class TestKilling:
 
         runtime = desk.runtime(connect=connect, destination=topic, durable="noc")
         with pytest.raises(IllegalStateError):
-            background(runtime.run).result(patience)
+            background(runtime.run).result(PATIENCE)
         assert len(asked) == 1
         assert runtime.health.state is State.ENDED
 
@@ -405,32 +405,32 @@ class TestKilling:
 
 
 class TestDraining:
-    def test_running_handlers_finish_and_waiting_messages_are_handed_back(self, desk: Any, patience: float) -> None:
+    def test_running_handlers_finish_and_waiting_messages_are_handed_back(self, desk: Any) -> None:
         entered, go, drained = threading.Event(), threading.Event(), []
 
         def slow(context: Any) -> None:
             entered.set()
-            assert go.wait(patience)
+            assert go.wait(PATIENCE)
 
         desk.handled.acts["a"] = slow
         desk.send("a", "b", "c")
         runtime = desk.runtime().start()
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         draining = threading.Thread(target=lambda: drained.append(runtime.drain()))
         draining.start()
         desk.until(lambda: runtime.health.state is State.DRAINING)
         go.set()
-        draining.join(patience)
+        draining.join(PATIENCE)
         assert drained == [True]
         assert desk.handled.done == ["a"]
         assert [message.body for message in desk.session.browse(WORK)] == [b"b", b"c"]
         assert runtime.health.state is State.ENDED
 
-    def test_the_message_of_a_slow_handler_is_handed_back(self, desk: Any, patience: float) -> None:
+    def test_the_message_of_a_slow_handler_is_handed_back(self, desk: Any) -> None:
         cancelled = threading.Event()
 
         def slow(context: Any) -> None:
-            assert context.cancelled.wait(patience)
+            assert context.cancelled.wait(PATIENCE)
             cancelled.set()
 
         desk.handled.acts["a"] = slow
@@ -438,11 +438,11 @@ class TestDraining:
         runtime = desk.runtime().start()
         desk.handled.until(lambda: desk.handled.begun == ["a"])
         assert not runtime.drain(0)
-        assert cancelled.wait(patience)
+        assert cancelled.wait(PATIENCE)
         [message] = desk.session.browse(WORK)
         assert (message.body, message.redelivered) == (b"a", True)
 
-    def test_a_handler_may_end_the_runtime_it_runs_in(self, desk: Any, patience: float) -> None:
+    def test_a_handler_may_end_the_runtime_it_runs_in(self, desk: Any) -> None:
         runtime = desk.runtime()
         desk.handled.acts["last"] = lambda context: runtime.drain()
         desk.send("a", "last", "b")
@@ -450,7 +450,7 @@ class TestDraining:
         assert desk.handled.done == ["a", "last"]
         assert [message.body for message in desk.session.browse(WORK)] == [b"b"]
 
-    def test_draining_ends_attempts_to_connect(self, desk: Any, patience: float) -> None:
+    def test_draining_ends_attempts_to_connect(self, desk: Any) -> None:
         tried = threading.Event()
 
         def connect() -> Any:
@@ -460,9 +460,9 @@ class TestDraining:
         runtime = desk.runtime(connect=connect, rules={"reconnect": Backoff(1000.0, 1000.0, 0.0)})
         running = threading.Thread(target=runtime.run)
         running.start()
-        assert tried.wait(patience)
+        assert tried.wait(PATIENCE)
         assert runtime.drain()
-        running.join(patience)
+        running.join(PATIENCE)
         assert not running.is_alive()
 
     def test_a_runtime_runs_once(self, desk: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -127,9 +126,7 @@ def a_request() -> JmsMessage:
 @pytest.mark.obligation("SEC19")
 @pytest.mark.broker
 @pytest.mark.parametrize("kind", ["activemq", "artemis"])
-def test_no_trick_gets_a_reply_into_a_private_queue(
-    kind: str, request: pytest.FixtureRequest, background: Callable[..., Any]
-) -> None:
+def test_no_trick_gets_a_reply_into_a_private_queue(kind: str, request: pytest.FixtureRequest) -> None:
     """On real brokers, which read names in their own way; the last request is in order, and is answered."""
     broker = request.getfixturevalue(kind)
     base = f"security.{next(_numbers)}"

@@ -27,7 +27,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import DeliveryMode
 
-from ..brokers import Brokers  # noqa: TID252
+from ..brokers import Brokers
 from .test_cluster import HOME, Daemon
 
 pytestmark = [pytest.mark.spark, pytest.mark.endurance]

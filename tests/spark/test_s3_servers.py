@@ -19,8 +19,8 @@ pytest.importorskip("pyspark")
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._session import check_java
 
-from ..java_tools import JavaTools  # noqa: TID252
-from ..s3_servers import SECRET, Server, s3_server  # noqa: TID252
+from ..java_tools import JavaTools
+from ..s3_servers import SECRET, Server, s3_server
 from .conftest import Envelopes, writer
 from .troubles import content, troubled_landing
 

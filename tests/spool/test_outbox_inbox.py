@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import Long
 from mtosi_jms.spool import Inbox, InboxEntry, Outbox
 from mtosi_jms.testing import ManualClock
+
+from ..waiting import background
 
 WORK = Queue("WORK")
 ID = "MTOSIX_messageId"
@@ -234,7 +236,7 @@ class TestOutbox:
             outbox.confirm(first)
             outbox.put(JmsMessage(body=b"x" * 2_500), WORK)
 
-    def test_threads_share_an_outbox(self, outbox: Outbox, background: Callable[..., Any]) -> None:
+    def test_threads_share_an_outbox(self, outbox: Outbox) -> None:
         wires = [Wire() for _ in range(4)]
         gate = threading.Barrier(4)
 

@@ -19,10 +19,8 @@ from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
+from ..waiting import PATIENCE
 from .jvm.clients import BROKER, connect_by_java
-
-PATIENCE = 60.0
-"""Seconds after which a thread that should have ended is taken to hang."""
 
 _numbers = itertools.count(1)
 
@@ -232,17 +230,6 @@ def gate(provider: ProviderUnderTest) -> Iterator[Gate]:
 
 
 @pytest.fixture
-def patience() -> float:
-    return PATIENCE
-
-
-@pytest.fixture
 def until_blocked(provider: ProviderUnderTest) -> Callable[[Session], None]:
     """Returns once another thread is blocked in a session."""
     return provider.until_blocked
-
-
-@pytest.fixture
-def until_memory_blocked() -> Callable[[Session], None]:
-    """The same for a session of any embedded provider."""
-    return until_memory_blocks

@@ -17,6 +17,8 @@ from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import SendRules, connect
 from mtosi_jms.transport._completion import Completions, FutureListener
 
+from ..waiting import PATIENCE, background
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 LOST = TransportError("the connection is lost")
 
@@ -92,54 +94,52 @@ def test_a_send_whose_listener_was_called_does_not_raise(completions: Completion
 
 
 @pytest.mark.obligation("A8", "AX7")
-def test_a_lost_connection_fails_what_is_open(completions: Completions, patience: float) -> None:
+def test_a_lost_connection_fails_what_is_open(completions: Completions) -> None:
     listeners = [FutureListener() for _ in range(3)]
     sends = [completions.begin(numbered(number), listener) for number, listener in enumerate(listeners)]
     sends[1].complete(sends[1].message)
     for one in sends:
         one.fail(LOST)
-    assert [listener.future.exception(patience) for listener in listeners] == [LOST, None, LOST]
+    assert [listener.future.exception(PATIENCE) for listener in listeners] == [LOST, None, LOST]
     assert not sends[0].complete(sends[0].message), "it is not told twice"
 
 
 @pytest.mark.obligation("A9")
-def test_what_is_withdrawn_is_told_to_nobody_and_holds_nobody(completions: Completions, patience: float) -> None:
+def test_what_is_withdrawn_is_told_to_nobody_and_holds_nobody(completions: Completions) -> None:
     noted, after = Noted(), FutureListener()
     message = numbered(1)
     withdrawn = completions.begin(message, noted)
     second = completions.begin(numbered(2), after)
     second.complete(second.message)
     completions.withdraw(withdrawn)
-    assert after.future.result(patience).body == b"2"
+    assert after.future.result(PATIENCE).body == b"2"
     completions.await_told()
     assert noted.calls == []
 
 
-def test_a_future_keeps_the_order_behind_what_is_open(completions: Completions, patience: float) -> None:
+def test_a_future_keeps_the_order_behind_what_is_open(completions: Completions) -> None:
     first, second = FutureListener(), FutureListener()
     open_send = completions.begin(numbered(1), first)
     message = numbered(2)
     completions.completed(message, message, second)
     assert not second.future.done()
     open_send.complete(open_send.message)
-    assert second.future.result(patience) is message
+    assert second.future.result(PATIENCE) is message
     assert first.future.done()
 
 
-def test_waiting_for_a_producer_does_not_wait_for_what_came_later(
-    completions: Completions, background: Background, patience: float
-) -> None:
+def test_waiting_for_a_producer_does_not_wait_for_what_came_later(completions: Completions) -> None:
     mine = completions.begin(numbered(1), FutureListener())
     last = completions.last
     later = completions.begin(numbered(2), FutureListener())
     waiting = background(lambda: completions.await_told(last))
     mine.complete(mine.message)
-    waiting.result(patience)
+    waiting.result(PATIENCE)
     assert not later.settled
 
 
 @pytest.mark.obligation("A37")
-def test_what_a_future_calls_when_it_is_done_is_a_listener_too(completions: Completions, patience: float) -> None:
+def test_what_a_future_calls_when_it_is_done_is_a_listener_too(completions: Completions) -> None:
     listener, seen = FutureListener(), Future[BaseException]()
 
     def close(_: Future[JmsMessage]) -> None:
@@ -151,7 +151,7 @@ def test_what_a_future_calls_when_it_is_done_is_a_listener_too(completions: Comp
     pending = completions.begin(numbered(1), listener)
     listener.future.add_done_callback(close)
     pending.complete(pending.message)
-    assert "A37" in str(seen.result(patience))
+    assert "A37" in str(seen.result(PATIENCE))
 
 
 @pytest.mark.obligation("AX5")

@@ -12,28 +12,30 @@ from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
 
+from ..waiting import PATIENCE, background
+
 
 class TestSessionUse:
     @pytest.mark.obligation("P4")
-    def test_another_thread_is_refused_until_the_first_has_left(self, background: Any, patience: float) -> None:
+    def test_another_thread_is_refused_until_the_first_has_left(self) -> None:
         use, entered, leave = SessionUse(lambda: False), threading.Event(), threading.Event()
 
         def stay() -> None:
             with use:
                 entered.set()
-                assert leave.wait(patience)
+                assert leave.wait(PATIENCE)
 
         staying = background(stay)
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         for _ in range(3):
             with pytest.raises(IllegalStateError, match="P4"), use:
                 pytest.fail("two threads are in")
         leave.set()
-        staying.result(patience)
+        staying.result(PATIENCE)
         with use:
             pass
 
-    def test_the_same_thread_may_enter_again(self, background: Any, patience: float) -> None:
+    def test_the_same_thread_may_enter_again(self) -> None:
         use = SessionUse(lambda: False)
         with use, use:
             pass
@@ -42,7 +44,7 @@ class TestSessionUse:
             with use:
                 return True
 
-        assert background(enter).result(patience)
+        assert background(enter).result(PATIENCE)
 
     def test_what_belongs_to_another_is_refused_and_left_free(self) -> None:
         dedicated = [True]
@@ -53,7 +55,7 @@ class TestSessionUse:
         with use:
             pass
 
-    def test_a_signal_as_it_is_entered_leaves_it_free(self, background: Any, patience: float) -> None:
+    def test_a_signal_as_it_is_entered_leaves_it_free(self) -> None:
         signals = [KeyboardInterrupt()]
 
         def dedicated() -> bool:
@@ -69,7 +71,7 @@ class TestSessionUse:
             with use:
                 return True
 
-        assert background(enter).result(patience)
+        assert background(enter).result(PATIENCE)
 
 
 class Given:
@@ -124,7 +126,7 @@ def listen(source: FakeSource, consumer: Any, on_message: Any, on_error: Any = N
 
 
 class TestPump:
-    def test_what_a_listener_does_is_settled(self, source: Any, patience: float) -> None:
+    def test_what_a_listener_does_is_settled(self, source: Any) -> None:
         heard, done = [], threading.Event()
 
         def on_message(delivery: Any) -> None:
@@ -138,7 +140,7 @@ class TestPump:
         listen(source, "consumer", on_message, lambda error, delivery: heard.append(type(error).__name__))
         source.put(*(("consumer", Given(name)) for name in "ab"))
         source.put(("consumer", Given("c")))
-        assert done.wait(patience)
+        assert done.wait(PATIENCE)
         with source.lock:
             source.pump.await_idle()
         assert heard == ["a", "b", "ValueError", "c"]
@@ -146,7 +148,7 @@ class TestPump:
         assert not in_listener()
 
     @pytest.mark.obligation("P6")
-    def test_a_provider_that_fails_is_told_to_every_listener_once(self, source: Any, patience: float) -> None:
+    def test_a_provider_that_fails_is_told_to_every_listener_once(self, source: Any) -> None:
         told: list[Any] = []
         both = threading.Semaphore(0)
 
@@ -161,20 +163,20 @@ class TestPump:
         for consumer, on_error in (("a", shared), ("b", shared), ("c", hook("own"))):
             listen(source, consumer, pytest.fail, on_error)
         source.put(TransportError("the wire is cut"))
-        assert both.acquire(timeout=patience)
-        assert both.acquire(timeout=patience)
+        assert both.acquire(timeout=PATIENCE)
+        assert both.acquire(timeout=PATIENCE)
         assert told == [("shared", "the wire is cut", None), ("own", "the wire is cut", None)]
         assert not source.pump
 
-    def test_without_a_hook_the_log_has_it(self, source: Any, patience: float, caplog: Any) -> None:
+    def test_without_a_hook_the_log_has_it(self, source: Any, caplog: Any) -> None:
         ended = threading.Event()
         listen(source, "a", pytest.fail)
         listen(source, "b", pytest.fail, lambda error, delivery: ended.set())
         source.put(TransportError("the wire is cut"))
-        assert ended.wait(patience)
+        assert ended.wait(PATIENCE)
         assert [record.getMessage() for record in caplog.records] == ["no more messages for listeners: TransportError"]
 
-    def test_an_acknowledgement_that_fails_is_told(self, source: Any, patience: float) -> None:
+    def test_an_acknowledgement_that_fails_is_told(self, source: Any) -> None:
         told, done = [], threading.Event()
         source.settling = TransportError("no acknowledgement")
 
@@ -184,10 +186,10 @@ class TestPump:
 
         listen(source, "consumer", lambda delivery: None, on_error)
         source.put(("consumer", Given("a")))
-        assert done.wait(patience)
+        assert done.wait(PATIENCE)
         assert told == [("no acknowledgement", "a")]
 
-    def test_even_an_exit_is_told(self, source: Any, patience: float) -> None:
+    def test_even_an_exit_is_told(self, source: Any) -> None:
         """SystemExit in a thread ends that thread in silence, where nobody catches it."""
         told, done = [], threading.Event()
 
@@ -198,7 +200,7 @@ class TestPump:
 
         listen(source, "consumer", on_message, lambda error, delivery: told.append(type(error)))
         source.put(("consumer", Given("a")), ("consumer", Given("b")))
-        assert done.wait(patience)
+        assert done.wait(PATIENCE)
         assert told == [SystemExit]
 
     def test_a_consumer_has_one_listener(self, source: Any) -> None:
@@ -209,17 +211,17 @@ class TestPump:
         source.pump.remove("consumer")
         assert not source.pump
 
-    def test_waiting_for_one_consumers_listener_is_not_waiting_for_anothers(self, source: Any, patience: float) -> None:
+    def test_waiting_for_one_consumers_listener_is_not_waiting_for_anothers(self, source: Any) -> None:
         entered, release = threading.Event(), threading.Event()
 
         def on_message(delivery: Any) -> None:
             entered.set()
-            assert release.wait(patience)
+            assert release.wait(PATIENCE)
 
         listen(source, "busy", on_message)
         listen(source, "idle", print)
         source.put(("busy", Given("a")))
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         with source.lock:
             source.pump.await_idle("idle")
         release.set()
@@ -227,12 +229,12 @@ class TestPump:
             source.pump.await_idle("busy")
         assert source.settled == [("a", False)]
 
-    def test_several_may_wait_for_one_listener(self, source: Any, background: Any, patience: float) -> None:
+    def test_several_may_wait_for_one_listener(self, source: Any) -> None:
         entered, release = threading.Event(), threading.Event()
 
         def on_message(delivery: Any) -> None:
             entered.set()
-            assert release.wait(patience)
+            assert release.wait(PATIENCE)
 
         def await_idle() -> None:
             with source.lock:
@@ -242,10 +244,10 @@ class TestPump:
         waiting = threading.Semaphore(0)
         listen(source, "busy", on_message)
         source.put(("busy", Given("a")))
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         closers = [background(await_idle) for _ in range(3)]
-        assert all(waiting.acquire(timeout=patience) for _ in closers)
+        assert all(waiting.acquire(timeout=PATIENCE) for _ in closers)
         with source.lock:
             release.set()
         for one in closers:
-            one.result(patience)
+            one.result(PATIENCE)

@@ -16,6 +16,9 @@ from mtosi_jms.transport import AckMode
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory import _session as sessions
 
+from ..waiting import PATIENCE, background
+from .conftest import until_memory_blocks
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
 
@@ -42,18 +45,16 @@ def numbered(number: int) -> JmsMessage:
     return JmsMessage(body=str(number).encode())
 
 
-def test_a_sender_waits_until_a_message_is_taken(
-    bounded: MemoryConnection, background: Background, until_memory_blocked: Callable[..., None], patience: float
-) -> None:
+def test_a_sender_waits_until_a_message_is_taken(bounded: MemoryConnection) -> None:
     sender = bounded.session()
     sender.send(QUEUE, numbered(1))
     sender.send(QUEUE, numbered(2))
     third = background(lambda: sender.send(QUEUE, numbered(3)))
-    until_memory_blocked(sender)
+    until_memory_blocks(sender)
     assert bounded.provider.depth(QUEUE) == 2
     consumer = bounded.session().consumer(QUEUE)
-    assert [consumer.receive(patience).message.body for _ in range(3)] == [b"1", b"2", b"3"]
-    assert third.result(patience).message_id.startswith("ID:")
+    assert [consumer.receive(PATIENCE).message.body for _ in range(3)] == [b"1", b"2", b"3"]
+    assert third.result(PATIENCE).message_id.startswith("ID:")
 
 
 def test_a_full_destination_refuses_after_the_send_timeout() -> None:
@@ -76,9 +77,7 @@ def test_expiry_makes_room() -> None:
         assert connection.session().consumer(QUEUE).receive(0).message.body == b"2"
 
 
-def test_expiry_lets_a_sender_go_on_that_waits(
-    monkeypatch: pytest.MonkeyPatch, background: Background, until_memory_blocked: Callable[..., None], patience: float
-) -> None:
+def test_expiry_lets_a_sender_go_on_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody tells it: it looks again."""
     monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
     clock = ManualClock(1_000)
@@ -86,17 +85,14 @@ def test_expiry_lets_a_sender_go_on_that_waits(
         session = connection.session()
         session.send(QUEUE, JmsMessage(time_to_live_ms=500))
         waiting = background(lambda: session.send(QUEUE, numbered(2)))
-        until_memory_blocked(session)
+        until_memory_blocks(session)
         clock.advance(1)
-        assert waiting.result(patience).message_id
+        assert waiting.result(PATIENCE).message_id
 
 
 @pytest.mark.parametrize("transacted", [False, True], ids=["send", "commit"])
 def test_closing_wakes_a_sender_that_waits(
     bounded: MemoryConnection,
-    background: Background,
-    until_memory_blocked: Callable[..., None],
-    patience: float,
     transacted: bool,
 ) -> None:
     for number in range(2):
@@ -105,19 +101,16 @@ def test_closing_wakes_a_sender_that_waits(
     if transacted:
         sender.send(QUEUE, numbered(2))
     waiting = background(sender.commit if transacted else lambda: sender.send(QUEUE, numbered(2)))
-    until_memory_blocked(sender)
+    until_memory_blocks(sender)
     sender.close()
     with pytest.raises(IllegalStateError, match="closed"):
-        waiting.result(patience)
+        waiting.result(PATIENCE)
     assert bounded.provider.depth(QUEUE) == 2
 
 
 @pytest.mark.parametrize("durable", [None, "away"], ids=["slow", "durable and away"])
 def test_a_subscription_holds_its_publishers_until_it_ends(
     bounded: MemoryConnection,
-    background: Background,
-    until_memory_blocked: Callable[..., None],
-    patience: float,
     durable: str | None,
 ) -> None:
     topic, session, publisher = Topic("bounded"), bounded.session(), bounded.session()
@@ -127,31 +120,29 @@ def test_a_subscription_holds_its_publishers_until_it_ends(
     for number in range(2):
         publisher.send(topic, numbered(number))
     third = background(lambda: publisher.send(topic, numbered(2)))
-    until_memory_blocked(publisher)
+    until_memory_blocks(publisher)
     if durable:
         session.unsubscribe(durable)
     else:
         slow.close()
-    assert third.result(patience).body == b"2"
+    assert third.result(PATIENCE).body == b"2"
 
 
 class TestTransactions:
     """What a transaction sends goes at commit, all at once; so it is commit that waits for room."""
 
-    def test_commit_waits_until_there_is_room_for_all(
-        self, bounded: MemoryConnection, background: Background, until_memory_blocked: Any, patience: float
-    ) -> None:
+    def test_commit_waits_until_there_is_room_for_all(self, bounded: MemoryConnection) -> None:
         bounded.session().send(QUEUE, numbered(0))
         session = bounded.session(transacted=True)
         for number in (1, 2):
             session.send(QUEUE, numbered(number))
         assert bounded.provider.depth(QUEUE) == 1
         done = background(session.commit)
-        until_memory_blocked(session)
+        until_memory_blocks(session)
         assert bounded.provider.depth(QUEUE) == 1
         consumer = bounded.session().consumer(QUEUE)
         assert consumer.receive(0).message.body == b"0"
-        done.result(patience)
+        done.result(PATIENCE)
         assert [consumer.receive(0).message.body for _ in range(2)] == [b"1", b"2"]
 
     def test_one_that_is_larger_than_the_capacity_waits_until_nothing_is_there(self, bounded: MemoryConnection) -> None:
@@ -179,9 +170,7 @@ class TestTransactions:
             session.commit()
             assert (connection.provider.depth(other), connection.provider.depth(QUEUE)) == (0, 1)
 
-    def test_a_destination_that_goes_meanwhile_rolls_it_back(
-        self, bounded: MemoryConnection, background: Background, until_memory_blocked: Any, patience: float
-    ) -> None:
+    def test_a_destination_that_goes_meanwhile_rolls_it_back(self, bounded: MemoryConnection) -> None:
         other = MemoryConnection(bounded.provider)
         temporary = other.session().temporary_queue()
         for number in range(2):
@@ -189,10 +178,10 @@ class TestTransactions:
         session = bounded.session(transacted=True)
         session.send(temporary, numbered(2))
         done = background(session.commit)
-        until_memory_blocked(session)
+        until_memory_blocks(session)
         other.close()
         with pytest.raises(InvalidDestinationError):
-            done.result(patience)
+            done.result(PATIENCE)
 
 
 class TestSubscriptions:
@@ -217,9 +206,7 @@ class TestSubscriptions:
             assert consumer.receive(0) is not None
 
 
-def test_a_listener_that_waits_for_room_does_not_hold_up_close(
-    bounded: MemoryConnection, until_memory_blocked: Any, patience: float
-) -> None:
+def test_a_listener_that_waits_for_room_does_not_hold_up_close(bounded: MemoryConnection) -> None:
     full, errors = Queue("full"), []
     sender = bounded.session()
     for number in range(2):
@@ -229,7 +216,7 @@ def test_a_listener_that_waits_for_room_does_not_hold_up_close(
         lambda delivery: session.send(full, delivery.message), lambda error, _: errors.append(error)
     )
     sender.send(QUEUE, numbered(2))
-    until_memory_blocked(session)
+    until_memory_blocks(session)
     session.close()
     assert [type(error) for error in errors] == [IllegalStateError]
     assert bounded.provider.depth(QUEUE) == 1

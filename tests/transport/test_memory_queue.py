@@ -15,6 +15,9 @@ from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue
 
+from ..waiting import background
+from .conftest import until_memory_blocks
+
 QUEUE = Queue("selected")
 
 
@@ -91,9 +94,7 @@ def test_only_who_may_have_a_message_is_woken(queue: MessageQueue) -> None:
 
 
 @pytest.mark.parametrize("when", ["with the first", "afterwards"])
-def test_a_signal_that_a_busy_session_cannot_follow_goes_on(
-    until_memory_blocked: Any, background: Any, when: str
-) -> None:
+def test_a_signal_that_a_busy_session_cannot_follow_goes_on(when: str) -> None:
     """A session listens at two queues and its listener holds on to the first one's message: the second one's, which
     comes with it or afterwards, must wake the receiver that waits for it too."""
     entered, release = threading.Event(), threading.Event()
@@ -110,7 +111,7 @@ def test_a_signal_that_a_busy_session_cannot_follow_goes_on(
         connection.start()
         until_asleep(connection.provider, queues)
         future = background(waiting.consumer(queues[1]).receive)
-        until_memory_blocked(waiting)
+        until_memory_blocks(waiting)
         for queue in queues:
             sender.send(queue, JmsMessage(body=queue.name.encode()))
             if when == "afterwards":

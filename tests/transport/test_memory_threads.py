@@ -17,6 +17,9 @@ from mtosi_jms.transport import AckMode, Delivery
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue, View
 
+from ..waiting import PATIENCE, background
+from .conftest import until_memory_blocks
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("memory.queue")
 
@@ -63,9 +66,6 @@ class TestWakeUps:
     def test_a_closed_reader_passes_its_wake_up_on(
         self,
         provider: MemoryProvider,
-        background: Background,
-        until_memory_blocked: Callable[..., None],
-        patience: float,
     ) -> None:
         """Two readers wait; the message wakes one, which is closed before it runs: the other must get the message."""
         connection = started(provider)
@@ -73,7 +73,7 @@ class TestWakeUps:
         consumers = [session.consumer(QUEUE) for session in sessions]
         futures = [background(consumer.receive) for consumer in consumers]
         for session in sessions:
-            until_memory_blocked(session)
+            until_memory_blocks(session)
         entry = Entry(0, JmsMessage(body=b"x"))
         with provider.lock:  # as `send` does, and the close before the woken thread can have the lock
             queue = consumers[0].source
@@ -81,23 +81,20 @@ class TestWakeUps:
             queue.wake()
             woken = next(consumer for consumer in consumers if consumer not in queue.waiting)
             woken.shut()
-        got = [future.result(patience) for future in futures]
+        got = [future.result(PATIENCE) for future in futures]
         assert got[consumers.index(woken)] is None
         assert next(delivery for delivery in got if delivery is not None).message.body == b"x"
 
     def test_a_stopped_connection_passes_its_wake_up_on(
         self,
         provider: MemoryProvider,
-        background: Background,
-        until_memory_blocked: Callable[..., None],
-        patience: float,
     ) -> None:
         connections = [started(provider), started(provider)]
         sessions = [connection.session() for connection in connections]
         consumers = [session.consumer(QUEUE) for session in sessions]
         futures = [background(consumer.receive) for consumer in consumers]
         for session in sessions:
-            until_memory_blocked(session)
+            until_memory_blocks(session)
         with provider.lock:
             queue = consumers[0].source
             queue.put(Entry(0, JmsMessage(body=b"x")))
@@ -105,13 +102,11 @@ class TestWakeUps:
             woken = next(n for n in range(2) if consumers[n] not in queue.waiting)
             connections[woken].started = False
             connections[woken].wake_all()
-        assert futures[1 - woken].result(patience).message.body == b"x"
+        assert futures[1 - woken].result(PATIENCE).message.body == b"x"
         connections[woken].close()
-        assert futures[woken].result(patience) is None
+        assert futures[woken].result(PATIENCE) is None
 
-    def test_readers_that_come_and_go_lose_nothing(
-        self, provider: MemoryProvider, background: Background, patience: float
-    ) -> None:
+    def test_readers_that_come_and_go_lose_nothing(self, provider: MemoryProvider) -> None:
         """Time-outs, closes, stops and recoveries race with sends; in the end every message was acknowledged once."""
         total, seen, lock = 1200, [], threading.Lock()
         finished = threading.Event()
@@ -143,9 +138,9 @@ class TestWakeUps:
         sender = started(provider).session()
         for number in range(total):
             sender.send(QUEUE, JmsMessage(properties={"n": number}, priority=number % 10))
-        assert finished.wait(patience)
+        assert finished.wait(PATIENCE)
         for reader in readers:
-            reader.result(patience)
+            reader.result(PATIENCE)
         assert sorted(seen) == list(range(total))
         assert provider.held() == 0
 
@@ -153,16 +148,13 @@ class TestWakeUps:
         self,
         provider: MemoryProvider,
         monkeypatch: pytest.MonkeyPatch,
-        background: Background,
-        until_memory_blocked: Callable[..., None],
-        patience: float,
     ) -> None:
         """An interrupt may strike after the signal: whoever else waits must be woken instead."""
         connection = started(provider)
         patient, struck = connection.session(), connection.session()
         waiting = patient.consumer(QUEUE)
         future = background(waiting.receive)
-        until_memory_blocked(patient)
+        until_memory_blocks(patient)
         consumer = struck.consumer(QUEUE)
 
         def interrupted(timeout: float | None = None) -> bool:
@@ -174,7 +166,7 @@ class TestWakeUps:
         monkeypatch.setattr(consumer.arrived, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
             consumer.receive()
-        assert future.result(patience).message.body == b"x"
+        assert future.result(PATIENCE).message.body == b"x"
 
 
 CALLS: dict[str, Callable[[Any, Any], object]] = {
@@ -197,30 +189,30 @@ class TestOneThread:
 
     @pytest.mark.obligation("P4")
     @pytest.mark.parametrize("call", CALLS)
-    def test_two_calls_at_once(self, call: str, background: Background, patience: float) -> None:
+    def test_two_calls_at_once(self, call: str) -> None:
         """The first is held in the middle of sending, by a clock that does not answer."""
         asked, answer, slow = threading.Event(), threading.Event(), []
 
         def clock() -> float:
             if slow and threading.current_thread() is not threading.main_thread():
                 asked.set()
-                assert answer.wait(patience)
+                assert answer.wait(PATIENCE)
             return 1_000.0
 
         session = started(MemoryProvider(clock=clock)).session()
         consumer = session.consumer(QUEUE)
         slow.append(True)
         sending = background(lambda: session.send(QUEUE, JmsMessage()))
-        assert asked.wait(patience)
+        assert asked.wait(PATIENCE)
         with pytest.raises(IllegalStateError, match="P4"):
             CALLS[call](session, consumer)
         answer.set()
-        assert sending.result(patience).message_id
+        assert sending.result(PATIENCE).message_id
         assert len(session.browse(QUEUE)) == 1
 
 
 class TestListeners:
-    def test_a_flooded_consumer_leaves_the_others_their_turn(self, provider: MemoryProvider, patience: float) -> None:
+    def test_a_flooded_consumer_leaves_the_others_their_turn(self, provider: MemoryProvider) -> None:
         connection = MemoryConnection(provider)
         session, sender = connection.session(), connection.session()
         heard: list[str] = []
@@ -238,14 +230,12 @@ class TestListeners:
         for name in ("flooded", "quiet"):
             session.consumer(Queue(name)).listen(on_message)
         connection.start()
-        assert done.wait(patience)
+        assert done.wait(PATIENCE)
         assert heard[:5] == ["flooded", "quiet", "flooded", "quiet", "flooded"]
         connection.close()
 
     @pytest.mark.parametrize("mode", list(AckMode))
-    def test_nothing_is_held_after_a_close_from_within(
-        self, provider: MemoryProvider, mode: AckMode, patience: float
-    ) -> None:
+    def test_nothing_is_held_after_a_close_from_within(self, provider: MemoryProvider, mode: AckMode) -> None:
         connection = started(provider)
         session, ended = connection.session(mode), threading.Event()
 
@@ -256,6 +246,6 @@ class TestListeners:
 
         session.consumer(QUEUE).listen(on_message)
         connection.session().send(QUEUE, JmsMessage())
-        assert ended.wait(patience)
+        assert ended.wait(PATIENCE)
         session.close()
         assert provider.held() == 0

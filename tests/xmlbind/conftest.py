@@ -48,11 +48,11 @@ PREFIXES = {
 _PREFIX = re.compile(r"\b([a-z]+):")
 
 
-def _declared(xml: str) -> str:
-    """A document written without declarations, with those that it needs on its root."""
+def doc(xml: str) -> bytes:
+    """A document of text whose prefixes are those of `PREFIXES`, with the declarations that it needs on its root."""
     needed = sorted({prefix for prefix in _PREFIX.findall(xml) if prefix in PREFIXES})
     names = "".join(f' xmlns:{prefix}="{PREFIXES[prefix]}"' for prefix in needed)
-    return re.sub(r"<[^\s/>]+", lambda tag: tag.group() + names, xml, count=1)
+    return re.sub(r"<[^\s/>]+", lambda tag: tag.group() + names, xml, count=1).encode()
 
 
 @pytest.fixture
@@ -62,27 +62,16 @@ def python_core(cores: ModuleType) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def doc() -> Callable[[str], bytes]:
-    """Makes a document of text whose prefixes are those of `PREFIXES`."""
-    return lambda xml: _declared(xml).encode()
-
-
-@pytest.fixture(scope="session")
-def canonical() -> Callable[[bytes], str]:
+def canonical(data: bytes) -> str:
     """The canonical form of a document: prefixes, blanks between elements and how it was written do not count."""
-
-    def make(data: bytes) -> str:
-        root = xmlbind.parse_xml(data)
-        for element in root.iter():
-            kind = element.get(f"{{{XSI}}}type")
-            if kind is not None:
-                element.set(f"{{{XSI}}}type", _resolved(kind, element))
-            if element.tag == f"{{{PREFIXES['c']}}}qname" and element.text and not len(element):
-                element.text = _resolved(element.text, element)
-        return ET.canonicalize(etree.tostring(root, encoding="unicode"), strip_text=True, rewrite_prefixes=True)
-
-    return make
+    root = xmlbind.parse_xml(data)
+    for element in root.iter():
+        kind = element.get(f"{{{XSI}}}type")
+        if kind is not None:
+            element.set(f"{{{XSI}}}type", _resolved(kind, element))
+        if element.tag == f"{{{PREFIXES['c']}}}qname" and element.text and not len(element):
+            element.text = _resolved(element.text, element)
+    return ET.canonicalize(etree.tostring(root, encoding="unicode"), strip_text=True, rewrite_prefixes=True)
 
 
 def _resolved(text: str, element: etree._Element) -> str:
@@ -129,7 +118,7 @@ def constructs_schema() -> etree.XMLSchema:
 
 
 @pytest.fixture
-def read(doc: Callable[[str], bytes], package: str) -> Callable[..., Any]:
+def read(package: str) -> Callable[..., Any]:
     """Reads text as `doc` takes it: an object with `value` and `warnings`."""
 
     def make(xml: str, cls: Any = None) -> SimpleNamespace:

@@ -15,6 +15,8 @@ from mtosi_jms import xmlbind
 from mtosi_jms.xmlbind import Issues
 from mtosi_jms.xmlbind._reader import Reader
 
+from .conftest import canonical
+
 OURS, OTHER, VENDOR = "urn:test:constructs", "urn:test:other", "urn:vendor"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 ROOTS = ("leaves", "route", "log", "plan", "settings", "holder", "drawing", "history", "store", "tagged", "price",
@@ -125,6 +127,6 @@ def _check_several(data: bytes, streamed: list[xmlbind.XmlWarning]) -> None:
         assert [repr(found.value) for found in placed] == [repr(value) for value in xmlbind.iter_decode(data, inner)]
 
 
-def test_any_document(c: ModuleType, o: ModuleType, canonical: Callable[[bytes], str]) -> None:
+def test_any_document(c: ModuleType, o: ModuleType) -> None:
     assert c is not o
     _check(canonical=canonical)

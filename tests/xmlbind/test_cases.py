@@ -24,6 +24,8 @@ from mtosi_jms.stubs.nrb import cri, lay
 from mtosi_jms.stubs.nrf import me
 from mtosi_jms.xmlbind import NIL, Duration, Nil, RawXml
 
+from .conftest import canonical, doc
+
 UTC = dt.UTC
 Doc = Callable[[str], bytes]
 
@@ -211,12 +213,12 @@ def _read(data: bytes, cls: Any) -> Any:
 
 
 @cases
-def test_encoding(case: Case, c: ModuleType, o: ModuleType, doc: Doc, canonical: Callable[[bytes], str]) -> None:
+def test_encoding(case: Case, c: ModuleType, o: ModuleType) -> None:
     assert canonical(xmlbind.encode(case.make(c, o))) == canonical(doc(case.xml))
 
 
 @cases
-def test_decoding(case: Case, c: ModuleType, o: ModuleType, doc: Doc) -> None:
+def test_decoding(case: Case, c: ModuleType, o: ModuleType) -> None:
     obj = case.make(c, o)
     assert _read(doc(case.xml), None) == obj
     assert _read(doc(case.xml), type(obj)) == obj
@@ -303,7 +305,7 @@ DRESSES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @cases
-def test_other_dresses(case: Case, c: ModuleType, o: ModuleType, doc: Doc, canonical: Callable[[bytes], str]) -> None:
+def test_other_dresses(case: Case, c: ModuleType, o: ModuleType) -> None:
     obj = case.make(c, o)
     for name, dress in DRESSES.items():
         if name == "default-namespace" and case.name in ("names", "wildcard-skip"):
@@ -330,7 +332,7 @@ PLAIN = [case for case in CASES if not any(word in case.xml for word in ("paragr
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.name)
-def test_pretty_printed(case: Case, c: ModuleType, o: ModuleType, doc: Doc) -> None:
+def test_pretty_printed(case: Case, c: ModuleType, o: ModuleType) -> None:
     root = etree.fromstring(doc(case.xml))
     etree.indent(root, "\t")
     obj = case.make(c, o)
@@ -345,7 +347,7 @@ class _ByteByByte(io.BytesIO):
 
 
 @cases
-def test_one_byte_at_a_time(case: Case, c: ModuleType, o: ModuleType, doc: Doc) -> None:
+def test_one_byte_at_a_time(case: Case, c: ModuleType, o: ModuleType) -> None:
     obj = case.make(c, o)
     for data in (doc(case.xml), _utf16(doc(case.xml))):
         assert list(xmlbind.iter_decode(_ByteByByte(data), type(obj), strict=True)) == [obj]

@@ -22,6 +22,7 @@ from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType
 from mtosi_jms.xmlbind import XmlLimits
 
+from .conftest import doc
 from .test_cases import CASES
 
 pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
@@ -30,7 +31,7 @@ Doc = Callable[[str], bytes]
 
 
 @pytest.fixture(scope="module")
-def seeds(doc: Doc, package: str) -> list[bytes]:
+def seeds(package: str) -> list[bytes]:
     """The case table, and answers with an inventory."""
     network = Network(elements=3, ports=1, channels=1)
     answers = [
@@ -46,7 +47,7 @@ def test_the_cases_are_read_alike(seeds: list[bytes], cores: ModuleType) -> None
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.endurance)])
-def test_anything_put_anywhere_is_read_alike(step: int, doc: Doc, package: str, cores: ModuleType) -> None:
+def test_anything_put_anywhere_is_read_alike(step: int, package: str, cores: ModuleType) -> None:
     """Each piece at each third place, another third for the next piece; at all places in `make endurance`."""
     data = doc("<c:store><c:box unit='m'/><c:label>a</c:label></c:store>")
     places = ((piece, at) for n, piece in enumerate(cores.PIECES) for at in range(n % step, len(data) + 1, step))
@@ -54,7 +55,7 @@ def test_anything_put_anywhere_is_read_alike(step: int, doc: Doc, package: str, 
     assert next((one for one in found if one), "") == ""
 
 
-def test_attributes_that_no_class_knows_are_read_natively(doc: Doc, cores: ModuleType) -> None:
+def test_attributes_that_no_class_knows_are_read_natively(cores: ModuleType) -> None:
     data = doc("<c:store v:a='1' b='2'><c:box unit='m' v:c='3'/>\n<c:label>a</c:label></c:store>")
     assert cores.difference(data) == ""
     assert cores.is_read_natively(data)
@@ -98,7 +99,7 @@ def test_changed_documents_are_iterated_alike(many: int, cores: ModuleType) -> N
         assert ours == theirs, data
 
 
-def test_odd_objects_are_read_again_with_their_lines_and_paths(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_odd_objects_are_read_again_with_their_lines_and_paths(package: str, cores: ModuleType) -> None:
     good = "<c:box unit='m'>\n<c:inside>x</c:inside></c:box>\n"
     odd = "<c:box\n unit='m'\n>\n<c:inside>x</c:inside><c:other>\n</c:other></c:box>\r\n"
     data = doc(f"<c:store>{(good + odd) * 40}{odd}<c:label>a</c:label></c:store>")
@@ -110,7 +111,7 @@ def test_odd_objects_are_read_again_with_their_lines_and_paths(doc: Doc, package
     assert (warnings[1].path, warnings[-1].path) == ("/store/box[4]/other", "/store/box[81]/other")
 
 
-def test_what_is_named_like_a_credential_is_hidden_in_the_same_way(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_what_is_named_like_a_credential_is_hidden_in_the_same_way(package: str, cores: ModuleType) -> None:
     for name in ("password", "token"):
         xml = f"<c:{name}><c:store><c:box><c:other>secret</c:other>stray</c:box></c:store></c:{name}>"
         assert cores.difference(doc(xml)) == ""
@@ -120,7 +121,7 @@ def test_what_is_named_like_a_credential_is_hidden_in_the_same_way(doc: Doc, pac
 @pytest.mark.parametrize(
     "limits", [XmlLimits(), XmlLimits(huge=True), XmlLimits(max_depth=300, huge=True), XmlLimits(max_depth=3)]
 )
-def test_depth_is_bounded_alike(depth: int, limits: XmlLimits, doc: Doc, package: str, cores: ModuleType) -> None:
+def test_depth_is_bounded_alike(depth: int, limits: XmlLimits, package: str, cores: ModuleType) -> None:
     assert (
         cores.difference(doc(f"{'<c:node>' * depth}{'</c:node>' * depth}".replace("node", "tree", 1)), limits=limits)
         == ""
@@ -131,7 +132,7 @@ def test_depth_is_bounded_alike(depth: int, limits: XmlLimits, doc: Doc, package
 
 
 @pytest.mark.parametrize("many", [1, 63, 64, 65, 1000, 1001])
-def test_attributes_and_namespaces_are_bounded_alike(many: int, doc: Doc, package: str, cores: ModuleType) -> None:
+def test_attributes_and_namespaces_are_bounded_alike(many: int, package: str, cores: ModuleType) -> None:
     for limits in (XmlLimits(), XmlLimits(max_attributes=64), XmlLimits(max_namespaces=64)):
         attributes = " ".join(f"a{number}='1'" for number in range(many))
         namespaces = " ".join(f"xmlns:n{number}='urn:n'" for number in range(many))
@@ -141,7 +142,7 @@ def test_attributes_and_namespaces_are_bounded_alike(many: int, doc: Doc, packag
             assert cores.difference(data.replace(b"<c:store", b"<c:store " + given.encode()), limits=limits) == ""
 
 
-def test_size_is_bounded_alike(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_size_is_bounded_alike(package: str, cores: ModuleType) -> None:
     data = doc("<c:store><c:label>a</c:label></c:store>")
     assert cores.difference(data, limits=XmlLimits(max_bytes=len(data) - 1)) == ""
     for size in (8_999_000, 9_000_100, 9_999_999, 10_000_001):
@@ -159,13 +160,13 @@ def _result(data: bytes) -> str:
         return str(error)
 
 
-def test_a_long_name_is_refused_alike(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_a_long_name_is_refused_alike(package: str, cores: ModuleType) -> None:
     name = "x" * 60_000
     assert cores.difference(doc(f"<c:store><{name}/></c:store>")) == ""
     assert cores.difference(doc(f"<c:store {name}='1'/>")) == ""
 
 
-def test_lines_of_long_documents_are_told(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_lines_of_long_documents_are_told(package: str, cores: ModuleType) -> None:
     """The tree knows no line after 65,535."""
     data = doc("<c:store>" + "\n" * 70_000 + "<c:box><c:other/></c:box><c:label>a</c:label></c:store>")
     (kind, value, _, (warning,)), (other_kind, other_value, _, (other,)) = map(
@@ -175,7 +176,7 @@ def test_lines_of_long_documents_are_told(doc: Doc, package: str, cores: ModuleT
     assert dataclasses.replace(warning, line=other.line) == other
 
 
-def test_other_threads_and_other_documents_may_come_in_between(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_other_threads_and_other_documents_may_come_in_between(package: str, cores: ModuleType) -> None:
     texts = [
         doc("<c:store>" + f"<c:box><c:inside>{number}</c:inside><c:new/></c:box>" * 50 + "</c:store>")
         for number in range(8)
@@ -186,7 +187,7 @@ def test_other_threads_and_other_documents_may_come_in_between(doc: Doc, package
     assert [cores.described(value) for value in found] == [value for _, value, _, _ in expected] * 10
 
 
-def test_what_is_given_up_leaves_nothing(doc: Doc, package: str, cores: ModuleType) -> None:
+def test_what_is_given_up_leaves_nothing(package: str, cores: ModuleType) -> None:
     data = doc("<c:store><c:box><c:new/></c:box></c:store>")[:-1]
     warnings: list[xmlbind.XmlWarning] = []
     with cores.core("native"), pytest.raises(MtosiError):

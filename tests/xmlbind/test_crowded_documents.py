@@ -11,6 +11,8 @@ from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import ForbiddenXmlError
 from mtosi_jms.xmlbind import XmlLimits
 
+from .conftest import doc
+
 MANY = 100
 CROWDS = {
     "elements": "<b/>" * 99,
@@ -66,7 +68,7 @@ def test_a_document_may_have_so_many_elements_and_attributes_and_no_more(kind: s
 
 
 @pytest.mark.parametrize("kind", CROWDS)
-def test_both_cores_count_alike(kind: str, doc: Callable[[str], bytes], package: str, cores: ModuleType) -> None:
+def test_both_cores_count_alike(kind: str, package: str, cores: ModuleType) -> None:
     data = doc(f"<c:store v:a='1'><c:label>a</c:label>{CROWDS[kind]}</c:store>{' ' * 400}")
     many = MANY + 4  # the root's attribute and declarations, and the label
     assert cores.outcome("python", data, limits=XmlLimits(max_nodes=many))[0] == "value"
@@ -96,7 +98,7 @@ def test_envelopes_are_bounded_too() -> None:
 @pytest.mark.parametrize("core", ["native", "python"])
 @pytest.mark.parametrize("read", [xmlbind.iter_decode, xmlbind.iter_placed])
 def test_a_stream_bounds_each_object_and_not_their_number(
-    core: str, read: Callable[..., Iterator[object]], doc: Callable[[str], bytes], c: ModuleType, cores: ModuleType
+    core: str, read: Callable[..., Iterator[object]], c: ModuleType, cores: ModuleType
 ) -> None:
     small, limits = "<c:box unit='m'/>", XmlLimits(max_nodes=MANY)
     large = "<c:box>" + "<v:a/>" * MANY + "</c:box>"

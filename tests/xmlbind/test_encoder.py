@@ -19,6 +19,8 @@ from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import Me
 from mtosi_jms.xmlbind import NIL, RawXml, Writer
 
+from .conftest import canonical
+
 
 @pytest.fixture(autouse=True, params=["python", ""])
 def way(request: pytest.FixtureRequest, cores: ModuleType) -> Iterator[None]:
@@ -221,7 +223,7 @@ def test_strings_of_other_types_are_strings(c: ModuleType, o: ModuleType) -> Non
     assert [child.text for child in leaves] == ["a", "low", "red"]
 
 
-def test_subclasses_of_users_are_their_base(c: ModuleType, canonical: Callable[[bytes], str]) -> None:
+def test_subclasses_of_users_are_their_base(c: ModuleType) -> None:
     class Mine(c.Team):  # type: ignore[name-defined,misc]
         __slots__ = ()
 

@@ -17,6 +17,8 @@ from mtosi_jms.errors import ConfigError, EncodeError, ForbiddenXmlError
 from mtosi_jms.xmlbind import RawXml, modules_of, registered_packages, resolve_class
 from mtosi_jms.xmlbind._reader import without_comments
 
+from .conftest import doc
+
 Doc = Callable[[str], bytes]
 
 
@@ -47,7 +49,7 @@ def vendor(package: str, c: ModuleType) -> Iterator[Any]:
     x.register_package("bindvendor", {})
 
 
-def test_a_later_member_of_a_substitution_group(vendor: Any, c: ModuleType, doc: Doc) -> None:
+def test_a_later_member_of_a_substitution_group(vendor: Any, c: ModuleType) -> None:
     xml = doc("<c:history><c:started/><w:restarted><c:at>1</c:at><w:times>3</w:times></w:restarted></c:history>")
     xml = xml.replace(b"<c:history", b'<c:history xmlns:w="urn:test:vendor-events"', 1)
     history = x.decode(xml, strict=True)
@@ -179,7 +181,7 @@ def test_tables_tell_of_themselves(c: ModuleType) -> None:
         table.field("none")
 
 
-def test_the_fields_of_a_list_in_the_fast_path(c: ModuleType, doc: Doc) -> None:
+def test_the_fields_of_a_list_in_the_fast_path(c: ModuleType) -> None:
     @dataclass(slots=True, kw_only=True)
     class Lists(x.XmlObject):
         numbers: list[int] = field(default_factory=list)

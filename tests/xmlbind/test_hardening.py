@@ -24,6 +24,8 @@ from mtosi_jms.errors import ConfigError, EnvelopeError, ForbiddenXmlError, Malf
 from mtosi_jms.stubs.fmw.hdr import Header
 from mtosi_jms.xmlbind import XmlLimits
 
+from .conftest import doc
+
 ENVELOPE = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
     b'<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1">\n'
@@ -328,7 +330,7 @@ def test_damaged_compressed_files(compress: Callable[[bytes], bytes], tmp_path: 
         assert caught.value.source == str(file), number
 
 
-def test_known_elements_inside_each_other_up_to_the_limit(doc: Callable[[str], bytes], package: str) -> None:
+def test_known_elements_inside_each_other_up_to_the_limit(package: str) -> None:
     for depth, attribute in ((198, ""), (198, " style='s'"), (66, " style='s'")):
         xml = f"<c:paragraph{attribute}>" * depth + "x" + "</c:paragraph>" * depth
         value = _ours(lambda xml=xml: xmlbind.decode(doc(xml)))  # type: ignore[misc]

@@ -17,6 +17,8 @@ from mtosi_jms import soap, xmlbind
 from mtosi_jms.errors import DecodeError, EncodeError
 from mtosi_jms.xmlbind import NIL, Duration, RawXml, XmlWarning
 
+from .conftest import canonical, doc
+
 Read = Callable[..., Any]
 Canonical = Callable[[bytes], str]
 
@@ -177,9 +179,7 @@ def test_what_is_odd_is_reported(odd: Odd, read: Read) -> None:
 
 
 @odd_ones
-def test_what_is_odd_goes_out_as_it_came(
-    odd: Odd, read: Read, doc: Callable[[str], bytes], canonical: Canonical, package: str
-) -> None:
+def test_what_is_odd_goes_out_as_it_came(odd: Odd, read: Read, package: str) -> None:
     value = read(odd.xml).value
     written = xmlbind.encode(value)
     assert canonical(written) == canonical(doc(odd.xml))
@@ -189,7 +189,7 @@ def test_what_is_odd_goes_out_as_it_came(
 
 
 @odd_ones
-def test_strict_raises_the_first(odd: Odd, doc: Callable[[str], bytes], package: str) -> None:
+def test_strict_raises_the_first(odd: Odd, package: str) -> None:
     with pytest.raises(DecodeError) as caught:
         xmlbind.decode(doc(odd.xml), strict=True, source="file.xml")
     error = caught.value
@@ -198,7 +198,7 @@ def test_strict_raises_the_first(odd: Odd, doc: Callable[[str], bytes], package:
 
 
 @odd_ones
-def test_streaming_reports_the_same(odd: Odd, read: Read, doc: Callable[[str], bytes]) -> None:
+def test_streaming_reports_the_same(odd: Odd, read: Read) -> None:
     value = read(odd.xml).value
     warnings: list[XmlWarning] = []
     assert list(xmlbind.iter_decode(doc(odd.xml), type(value), warnings=warnings)) == [value]
@@ -225,9 +225,7 @@ REORDERED = [
 
 
 @pytest.mark.parametrize(("xml", "written", "paths"), [case[1:] for case in REORDERED], ids=[c[0] for c in REORDERED])
-def test_order_is_reported_and_put_right(
-    xml: str, written: str, paths: list[str], read: Read, doc: Callable[[str], bytes], canonical: Canonical
-) -> None:
+def test_order_is_reported_and_put_right(xml: str, written: str, paths: list[str], read: Read) -> None:
     found = read(xml)
     assert [warning.path for warning in found.warnings if warning.rule == "order"] == paths
     assert {warning.rule for warning in found.warnings} <= {"order", "unknown-element"}
@@ -243,16 +241,14 @@ KEPT_ORDER = [
 
 
 @pytest.mark.parametrize("xml", KEPT_ORDER)
-def test_order_that_means_something_is_kept(
-    xml: str, read: Read, doc: Callable[[str], bytes], canonical: Canonical
-) -> None:
+def test_order_that_means_something_is_kept(xml: str, read: Read) -> None:
     found = read(xml)
     assert [rule for rule in found.rules if rule != "unknown-element"] == []
     assert canonical(xmlbind.encode(found.value)) == canonical(doc(xml))
 
 
 @pytest.mark.parametrize("name", ["c:1x", "c:Ring Type", "c:", ":x", "c:a:b", "&amp;", "c:x/"])
-def test_what_is_no_name_is_kept_and_written_as_it_came(name: str, doc: Callable[[str], bytes], package: str) -> None:
+def test_what_is_no_name_is_kept_and_written_as_it_came(name: str, package: str) -> None:
     for xml in (
         f"<c:leaves><c:qname>{name}</c:qname></c:leaves>",
         f"<c:store><c:box xsi:type='{name}' unit='m'/></c:store>",
@@ -291,9 +287,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("leaf", "field", "expected"), SPELLINGS, ids=[leaf for leaf, _, _ in SPELLINGS])
-def test_other_spellings_are_no_breach_and_survive(
-    leaf: str, field: str, expected: Any, read: Read, doc: Callable[[str], bytes], canonical: Canonical
-) -> None:
+def test_other_spellings_are_no_breach_and_survive(leaf: str, field: str, expected: Any, read: Read) -> None:
     xml = f"<c:leaves>{leaf}<c:many>x</c:many></c:leaves>"
     found = read(xml)
     assert found.warnings == []
@@ -395,17 +389,13 @@ def test_an_unknown_enumeration_value_is_a_member_that_says_so(read: Read, c: Mo
     ],
     ids=["type", "schemaLocation", "nil"],
 )
-def test_attributes_of_xsi_are_kept_without_a_word(
-    xml: str, shown: Callable[[Any], bool], read: Read, canonical: Canonical, doc: Callable[[str], bytes]
-) -> None:
+def test_attributes_of_xsi_are_kept_without_a_word(xml: str, shown: Callable[[Any], bool], read: Read) -> None:
     found = read(xml)
     assert (found.warnings, shown(found.value)) == ([], True)
     assert canonical(xmlbind.encode(found.value)) == canonical(doc(xml))
 
 
-def test_an_xsi_type_in_a_wildcard_and_a_group_keeps_the_element(
-    read: Read, c: ModuleType, canonical: Canonical, doc: Callable[[str], bytes]
-) -> None:
+def test_an_xsi_type_in_a_wildcard_and_a_group_keeps_the_element(read: Read, c: ModuleType) -> None:
     for xml in (
         "<c:paragraph><c:shape xsi:type='c:CircleType' id='1'><c:radius>2</c:radius></c:shape></c:paragraph>",
         "<c:history><c:stopped xsi:type='c:CrashedType'><c:trace>t</c:trace></c:stopped></c:history>",
@@ -416,7 +406,7 @@ def test_an_xsi_type_in_a_wildcard_and_a_group_keeps_the_element(
         assert canonical(xmlbind.encode(found.value)) == canonical(doc(xml))
 
 
-def test_a_root_that_is_nil(read: Read, doc: Callable[[str], bytes]) -> None:
+def test_a_root_that_is_nil(read: Read) -> None:
     found = read("<c:leaves xsi:nil='true'/>")
     assert found.value is NIL
     assert found.rules == ["nil"]
@@ -458,9 +448,7 @@ NAME = "<coi:userLabel>u</coi:userLabel>"
     ("element", "name"),
     [("coi:commonObjectInfo", "ManagedElementType"), ("cri:commonResourceInfo", "ManagedElementType"), ("me:me", "Me")],
 )
-def test_an_xsi_type_on_a_head_of_the_stubs(
-    element: str, name: str, read: Read, canonical: Canonical, doc: Callable[[str], bytes]
-) -> None:
+def test_an_xsi_type_on_a_head_of_the_stubs(element: str, name: str, read: Read) -> None:
     xml = f"<{element} xsi:type='me:ManagedElementType'>{NAME}<me:location>l</me:location></{element}>"
     found = read(xml)
     assert found.warnings == []
@@ -470,9 +458,7 @@ def test_an_xsi_type_on_a_head_of_the_stubs(
 
 
 @pytest.mark.parametrize("element", ["hbt:heartbeat", "cei:commonEventInformation"])
-def test_a_member_of_a_group_with_an_xsi_type_keeps_its_name(
-    element: str, read: Read, canonical: Canonical, doc: Callable[[str], bytes]
-) -> None:
+def test_a_member_of_a_group_with_an_xsi_type_keeps_its_name(element: str, read: Read) -> None:
     event = f"<{element} xsi:type='hbt:HeartbeatType'><cei:notificationId>1</cei:notificationId></{element}>"
     xml = (
         f"<notmsg:notify><notmsg:topic>t</notmsg:topic><notmsg:message>{event}{event}</notmsg:message></notmsg:notify>"
@@ -484,7 +470,7 @@ def test_a_member_of_a_group_with_an_xsi_type_keeps_its_name(
     assert canonical(xmlbind.encode(found.value)) == canonical(doc("2".join(xml.rsplit("1", 1))))
 
 
-def test_what_stands_beside_a_nan_survives(read: Read, canonical: Canonical, doc: Callable[[str], bytes]) -> None:
+def test_what_stands_beside_a_nan_survives(read: Read) -> None:
     xml = "<c:leaves><c:double v:unit='dB'>NaN</c:double></c:leaves>"
     found = read(xml)
     assert found.rules == ["unknown-attribute"]

@@ -16,6 +16,8 @@ from mtosi_jms.xmlbind import _reader as decoder
 from mtosi_jms.xmlbind._fast import FastPlan, Known
 from mtosi_jms.xmlbind._reader import Reader
 
+from .conftest import canonical, doc
+
 Doc = Callable[[str], bytes]
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"
 PLAIN = [
@@ -53,7 +55,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("xml", PLAIN)
-def test_plain_documents_take_the_fast_path(xml: str, doc: Doc, slow: list[str], package: str) -> None:
+def test_plain_documents_take_the_fast_path(xml: str, slow: list[str], package: str) -> None:
     value = xmlbind.decode(doc(xml), strict=True)
     assert slow == []
     assert isinstance(value, xmlbind.XmlObject)
@@ -61,14 +63,14 @@ def test_plain_documents_take_the_fast_path(xml: str, doc: Doc, slow: list[str],
 
 
 @pytest.mark.usefixtures("python_core")
-def test_what_is_odd_takes_the_slow_path_alone(doc: Doc, slow: list[str], package: str) -> None:
+def test_what_is_odd_takes_the_slow_path_alone(slow: list[str], package: str) -> None:
     inner = "<c:node><c:name>1</c:name></c:node><c:node><c:new/></c:node><c:node><c:name>3</c:name></c:node>"
     xmlbind.decode(doc(f"<c:tree>{inner}</c:tree>"))
     assert slow == ["tree", "node"]
 
 
 @pytest.mark.usefixtures("python_core")
-def test_objects_with_attributes_do_not_make_their_neighbours_slow(doc: Doc, slow: list[str], package: str) -> None:
+def test_objects_with_attributes_do_not_make_their_neighbours_slow(slow: list[str], package: str) -> None:
     xml = "<c:drawing><c:part xsi:type='c:CircleType' id='1'><c:radius>1</c:radius></c:part></c:drawing>"
     xmlbind.decode(doc(xml), strict=True)
     assert slow == ["part"]
@@ -79,7 +81,7 @@ def test_objects_with_attributes_do_not_make_their_neighbours_slow(doc: Doc, slo
 
 @pytest.mark.usefixtures("python_core")
 def test_after_some_failures_the_fast_path_is_tried_now_and_then(
-    doc: Doc, slow: list[str], monkeypatch: pytest.MonkeyPatch, package: str
+    slow: list[str], monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     tried: list[FastPlan] = []
     real = decoder.read_fast
@@ -114,7 +116,7 @@ def test_values_are_remembered_up_to_a_bound() -> None:
         known["x"]
 
 
-def test_lists_of_numbers_are_not_shared(doc: Doc, package: str) -> None:
+def test_lists_of_numbers_are_not_shared(package: str) -> None:
     one, two = (xmlbind.decode(doc("<c:leaves><c:numbers>1 2</c:numbers></c:leaves>")) for _ in range(2))
     one.numbers.append(3)
     assert two.numbers == [1, 2]
@@ -145,9 +147,7 @@ def test_what_is_bound_though_it_breaks_a_rule(read: Callable[..., Any], c: Modu
     assert [raw.tag for raw in foreign.any_] == ["{urn:vendor}a"]
 
 
-def test_spellings_of_attributes_survive(
-    read: Callable[..., Any], doc: Doc, canonical: Callable[[bytes], str], c: ModuleType
-) -> None:
+def test_spellings_of_attributes_survive(read: Callable[..., Any], c: ModuleType) -> None:
     xml = "<c:tagged number=' 007 ' colour='red' o:mark=' m '><c:text>t</c:text></c:tagged>"
     found = read(xml)
     assert (found.warnings, found.value.number, found.value.mark) == ([], 7, " m ")

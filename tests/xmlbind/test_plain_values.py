@@ -18,6 +18,8 @@ from mtosi_jms.stubs.mri.mer import GetManagedElementRequest, GetManagedElementR
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, decode
 
+from .conftest import doc
+
 Doc = Callable[[str], bytes]
 NAME = "MD=EMS1/ME=NE-7"
 
@@ -56,7 +58,7 @@ def test_nil_and_types_are_kept(c: ModuleType) -> None:
     assert c.Drawing.from_dict(drawing.to_dict()) == drawing
 
 
-def test_what_the_schema_does_not_know_survives(c: ModuleType, doc: Doc) -> None:
+def test_what_the_schema_does_not_know_survives(c: ModuleType) -> None:
     xml = '<c:leaves new="1">stray<c:int> 07 </c:int><v:more>x</v:more>tail<c:flag>maybe</c:flag></c:leaves>'
     obj = decode(doc(xml))
     again = type(obj).from_dict(obj.to_dict())

@@ -21,6 +21,8 @@ from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.invdata import ManagedElementInventoryType
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType, Me
 
+from .conftest import doc
+
 Doc = Callable[[str], bytes]
 NAME = "<coi:name><nam:rdn><nam:type>ME</nam:type><nam:value>{}</nam:value></nam:rdn></coi:name>"
 
@@ -35,7 +37,7 @@ def _reply(count: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def reply(doc: Doc) -> bytes:
+def reply() -> bytes:
     """A response of three managed elements in an envelope."""
     return doc(_reply(3))
 
@@ -66,12 +68,12 @@ def test_a_class_finds_its_subclasses_and_objects_in_objects_are_parts(reply: by
     assert len(list(xmlbind.iter_decode(reply, xmlbind.XmlObject))) == 2
 
 
-def test_recursive_objects_come_once(c: ModuleType, doc: Doc) -> None:
+def test_recursive_objects_come_once(c: ModuleType) -> None:
     xml = doc("<c:tree><c:node><c:node/></c:node><c:node/></c:tree>")
     assert len(list(xmlbind.iter_decode(xml, c.NodeType))) == 1
 
 
-def test_objects_by_their_xsi_type(c: ModuleType, doc: Doc) -> None:
+def test_objects_by_their_xsi_type(c: ModuleType) -> None:
     xml = doc(
         "<c:drawing><c:part xsi:type='c:RingType' id='1'><c:radius>1</c:radius></c:part>"
         "<c:part xsi:type='c:CircleType' id='2'><c:radius>2</c:radius></c:part>"
@@ -81,12 +83,12 @@ def test_objects_by_their_xsi_type(c: ModuleType, doc: Doc) -> None:
     assert [circle.id for circle in xmlbind.iter_decode(xml, c.CircleType)] == ["1", "2", "3"]
 
 
-def test_objects_below_what_no_package_knows(c: ModuleType, doc: Doc) -> None:
+def test_objects_below_what_no_package_knows(c: ModuleType) -> None:
     xml = doc("<v:a><v:b><c:tree><c:name>1</c:name></c:tree></v:b><c:tree/></v:a>")
     assert [tree.name for tree in xmlbind.iter_decode(xml, c.Tree)] == ["1", None]
 
 
-def test_nested_inventory(doc: Doc) -> None:
+def test_nested_inventory() -> None:
     mes = "".join(f"<inv:meInv><inv:meNm>{number}</inv:meNm></inv:meInv>" for number in range(3))
     xml = (
         "<rir:getInventoryResponse xmlns:rir='http://www.tmforum.org/mtop/mri/xsd/rir/v1' "
@@ -99,7 +101,7 @@ def test_nested_inventory(doc: Doc) -> None:
     assert list(xmlbind.iter_decode(deeper.encode(), ManagedElementType)) == [ManagedElementType()] * 3
 
 
-def test_warnings_tell_where(doc: Doc) -> None:
+def test_warnings_tell_where() -> None:
     xml = doc(_reply(3).replace("<me:location>L</me:location></me:me>", "<me:new/><coi:name/></me:me>"))
     warnings: list[xmlbind.XmlWarning] = []
     found = list(xmlbind.iter_decode(xml, ManagedElementType, warnings=warnings))

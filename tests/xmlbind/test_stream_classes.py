@@ -22,6 +22,8 @@ from mtosi_jms.stubs.nrf.eh import EquipmentHolderType as Eh
 from mtosi_jms.stubs.nrf.me import ManagedElementType as Me
 from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType as Ptp
 
+from .conftest import doc
+
 Doc = Callable[[str], bytes]
 PtpInv = invdata.PhysicalTerminationPointInventoryType
 CtpInv = invdata.ConnectionTerminationPointInventoryType
@@ -64,7 +66,7 @@ def test_one_class_in_a_tuple_is_that_class(inventory: bytes) -> None:
     assert list(xmlbind.iter_decode(inventory, (Ptp, Ptp))) == expected
 
 
-def test_recursion_and_derived_classes(c: ModuleType, doc: Doc) -> None:
+def test_recursion_and_derived_classes(c: ModuleType) -> None:
     tree = doc("<c:tree><c:name>1</c:name><c:node><c:name>2</c:name><c:node/></c:node></c:tree>")
     assert [type(value) for value in xmlbind.iter_decode(tree, (c.Tree, c.NodeType))] == [c.Tree]
     drawing = doc(
@@ -93,7 +95,7 @@ def test_what_is_read_twice_is_reported_once(inventory: bytes) -> None:
         list(xmlbind.iter_decode(odd, (PtpInv, CtpInv), strict=True))
 
 
-def test_nil_objects_are_passed_over(c: ModuleType, doc: Doc) -> None:
+def test_nil_objects_are_passed_over(c: ModuleType) -> None:
     xml = doc("<c:store><c:box xsi:nil='true'/><c:box>5</c:box><c:strict xsi:nil='1'/></c:store>")
     boxes = list(xmlbind.iter_decode(doc("<c:store><c:box xsi:nil='true'/><c:box/></c:store>"), c.BoxType, strict=True))
     assert len(boxes) == 1

@@ -19,6 +19,8 @@ from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType as Ptp
 from mtosi_jms.stubs.nrf.tl import TopologicalLinkType as Tl
 from mtosi_jms.xmlbind import _walker as walker
 
+from .conftest import doc
+
 Doc = Callable[[str], bytes]
 MdInv = invdata.ManagementDomainInventoryType
 MeInv = invdata.ManagedElementInventoryType
@@ -61,7 +63,7 @@ def _data(*mes: str, after: str = "") -> str:
 NETWORK = _data(_me("a", _ptp("p", 1, 2), _ptp("q", 3)), _me("b", _ptp("r", 4)))
 
 
-def test_a_ctp_knows_its_ptp_me_and_md(doc: Doc, tmp_path: Path) -> None:
+def test_a_ctp_knows_its_ptp_me_and_md(tmp_path: Path) -> None:
     file = tmp_path / "inventory"
     file.write_bytes(gzip.compress(doc(NETWORK)))
     found = list(xmlbind.iter_placed(file, Ctp, strict=True))
@@ -87,7 +89,7 @@ def test_a_ctp_knows_its_ptp_me_and_md(doc: Doc, tmp_path: Path) -> None:
     assert found[0].around(PtpInv) is found[1].around(PtpInv)
 
 
-def test_the_elements_around_are_named(doc: Doc) -> None:
+def test_the_elements_around_are_named() -> None:
     item = list(xmlbind.iter_placed(doc(NETWORK), CtpInv))[2]
     inv, rir = "{http://www.tmforum.org/mtop/nrf/xsd/invdata/v1}", "{http://www.tmforum.org/mtop/mri/xsd/rir/v1}"
     steps = [f"{rir}getInventoryResponse", f"{rir}inventoryData"]
@@ -114,7 +116,7 @@ def test_the_elements_around_are_named(doc: Doc) -> None:
     ]
 
 
-def test_no_more_is_said_than_had_been_read(doc: Doc) -> None:
+def test_no_more_is_said_than_had_been_read() -> None:
     xml = NETWORK.replace("<inv:meNm>b</inv:meNm>", "").replace("</inv:ptpList></inv:meInv>", "</inv:ptpList>"
         "<inv:qualityIndicator><inv:isSuspect>true</inv:isSuspect></inv:qualityIndicator></inv:meInv>")  # fmt: skip
     found = list(xmlbind.iter_placed(doc(xml), Ctp))
@@ -123,7 +125,7 @@ def test_no_more_is_said_than_had_been_read(doc: Doc) -> None:
     assert all(element is not None and element.quality_indicator is None for element in elements)
 
 
-def test_later_objects_know_more_and_earlier_ones_stay_as_they_were(doc: Doc) -> None:
+def test_later_objects_know_more_and_earlier_ones_stay_as_they_were() -> None:
     links = "<inv:qualityIndicator/><inv:tlList><inv:tlInv><inv:tlAttrs/></inv:tlInv></inv:tlList>"
     first, *_, last = xmlbind.iter_placed(doc(_data(_me("a", _ptp("p", 1)), after=links)), (Ctp, Tl))
     before, after = first.around(MdInv), last.around(MdInv)
@@ -135,7 +137,7 @@ def test_later_objects_know_more_and_earlier_ones_stay_as_they_were(doc: Doc) ->
     assert last.around(Me) is None
 
 
-def test_objects_that_are_parts_of_what_is_around_them(doc: Doc) -> None:
+def test_objects_that_are_parts_of_what_is_around_them() -> None:
     found = list(xmlbind.iter_placed(doc(NETWORK), (Me, Ptp, Ctp)))
     assert [type(item.value) for item in found] == [Me, Ptp, Ctp, Ctp, Ptp, Ctp, Me, Ptp, Ctp]
     assert found[2].around(Ptp) is found[1].value
@@ -147,7 +149,7 @@ def test_objects_that_are_parts_of_what_is_around_them(doc: Doc) -> None:
     assert [place.path.rpartition("/")[2] for place in names[0].above][-2:] == ["md", "mdAttrs"]
 
 
-def test_a_whole_object_around_another(doc: Doc) -> None:
+def test_a_whole_object_around_another() -> None:
     found = list(xmlbind.iter_placed(doc(NETWORK), (PtpInv, Ctp)))
     assert [type(item.value) for item in found] == [Ctp, Ctp, PtpInv, Ctp, PtpInv, Ctp, PtpInv]
     known = found[0].around(PtpInv)
@@ -161,7 +163,7 @@ def test_a_whole_object_around_another(doc: Doc) -> None:
     assert found[2].around(MeInv) == found[0].around(MeInv)
 
 
-def test_holders_in_holders(doc: Doc) -> None:
+def test_holders_in_holders() -> None:
     holder = "<inv:ehInv><inv:ehNm>{}</inv:ehNm><inv:ehAttrs/>{}</inv:ehInv>"
     nested = holder.format(1, f"<inv:ehList>{holder.format(2, '<inv:eqInv><inv:eqAttrs/></inv:eqInv>')}</inv:ehList>")
     xml = _data(_me("a")).replace("<inv:ehInv><inv:ehNm>h</inv:ehNm></inv:ehInv>", nested)
@@ -172,7 +174,7 @@ def test_holders_in_holders(doc: Doc) -> None:
     assert [value.eh_nm for value in holders] == ["1", "2"]
 
 
-def test_the_type_that_an_element_around_says_it_has(c: ModuleType, doc: Doc) -> None:
+def test_the_type_that_an_element_around_says_it_has(c: ModuleType) -> None:
     xml = doc(
         "<c:drawing><c:part xsi:type='c:RingType' id='7'><c:colour>red</c:colour><c:hole>3</c:hole><v:x><c:tree/></v:x>"
         "</c:part></c:drawing>"
@@ -186,7 +188,7 @@ def test_the_type_that_an_element_around_says_it_has(c: ModuleType, doc: Doc) ->
     assert [(warning.rule, warning.path) for warning in warnings] == [("unknown-element", "/drawing/part/x")]
 
 
-def test_what_is_odd_around_an_object_is_told_once_with_its_place(doc: Doc) -> None:
+def test_what_is_odd_around_an_object_is_told_once_with_its_place() -> None:
     odd = NETWORK.replace("<inv:meInv>", "<inv:meInv colour='red'>", 1)
     odd = odd.replace("<me:location>at b</me:location>", "<me:manufactureDate>\nnever</me:manufactureDate>")
     odd = odd.replace("<inv:ptpNm>p", "<inv:new/>\n<inv:new/><inv:ptpNm>p</inv:ptpNm><inv:ptpNm>p")
@@ -213,7 +215,7 @@ def test_what_is_odd_around_an_object_is_told_once_with_its_place(doc: Doc) -> N
     assert len(list(xmlbind.iter_decode(doc(odd), Ctp, strict=True))) == 4  # that asks for nothing of it
 
 
-def test_objects_that_hide_in_the_parts_of_what_is_around(c: ModuleType, doc: Doc) -> None:
+def test_objects_that_hide_in_the_parts_of_what_is_around(c: ModuleType) -> None:
     hidden = "<coi:vendorExtensions><c:tree><c:name>n</c:name><c:new/></c:tree></coi:vendorExtensions>"
     xml = doc(NETWORK.replace("<coi:userLabel>port p</coi:userLabel>", hidden))
     warnings: list[xmlbind.XmlWarning] = []
@@ -227,7 +229,7 @@ def test_objects_that_hide_in_the_parts_of_what_is_around(c: ModuleType, doc: Do
     assert (around.ptp_nm, around.ptp_attrs) == ("p", None)
 
 
-def test_a_part_that_is_too_large_is_left_out(doc: Doc, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_is_too_large_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walker, "LARGEST_PART", 50)
     aliases = "<gen:alias><gen:aliasName>n</gen:aliasName></gen:alias>" * 30
     large = f"<coi:aliasNameList>{aliases}</coi:aliasNameList>"
@@ -241,7 +243,7 @@ def test_a_part_that_is_too_large_is_left_out(doc: Doc, monkeypatch: pytest.Monk
     assert [type(place.value) for place in found[0].above] == [type(place.value) for place in found[-1].above]
 
 
-def test_envelopes_and_roots(c: ModuleType, doc: Doc) -> None:
+def test_envelopes_and_roots(c: ModuleType) -> None:
     (alone,) = xmlbind.iter_placed(doc("<c:tree/>"), c.Tree)
     assert (alone.above, alone.path, alone.line) == ((), "/tree", 1)
     body = "<soap:Envelope xmlns:soap='http://schemas.xmlsoap.org/soap/envelope/'><soap:Body><c:tree/></soap:Body></soap:Envelope>"

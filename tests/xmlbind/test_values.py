@@ -35,6 +35,8 @@ from mtosi_jms.xmlbind import (
 from mtosi_jms.xmlbind import _registry as registry
 from mtosi_jms.xmlbind._registry import prefix_for
 
+from .conftest import doc
+
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 KINDS = TEXTS.filter(bool)
 
@@ -340,7 +342,7 @@ print(len(out), len({text for text, _ in out}), [found for _, found in out if fo
 """
 
 
-def test_first_use_by_many_threads(tmp_path: Path, read: Callable[..., Any], doc: Callable[[str], bytes]) -> None:
+def test_first_use_by_many_threads(tmp_path: Path, read: Callable[..., Any]) -> None:
     """Plans, enumerations, prefixes and modules are all made at first use: in a process that has used none of them."""
     event = (
         "<alm:alarm><ei:objectName><nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn></ei:objectName>"

@@ -57,16 +57,11 @@ def collected() -> Collected:
     return Collected()
 
 
-@pytest.fixture
-def event() -> Callable[..., StructuredEvent]:
-    """Makes an event that a number tells from others."""
-
-    def make(number: int, **data: str | int) -> StructuredEvent:
-        named = {"number": number, **data}
-        listed = tuple(Property(name, any_of(value)) for name, value in named.items())
-        return StructuredEvent("telecom", "Alarm", f"{number}", (), listed, any_of("body"))
-
-    return make
+def event(number: int, **data: str | int) -> StructuredEvent:
+    """An event that a number tells from others."""
+    named = {"number": number, **data}
+    listed = tuple(Property(name, any_of(value)) for name, value in named.items())
+    return StructuredEvent("telecom", "Alarm", f"{number}", (), listed, any_of("body"))
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from mtosi_jms.bridge.events import Any as CorbaAny
 from mtosi_jms.bridge.events import Property, StructuredEvent, TCKind, TypeCode, any_of
 from mtosi_jms.errors import BridgeError, EventError, IllegalStateError, UnsupportedQoS
 
+from .conftest import event
+
 Make = Callable[..., StructuredEvent]
 Drain = Callable[[EventSource, int], list[StructuredEvent]]
 PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
@@ -32,7 +34,7 @@ def connected(channel: Channel, consumer: Any, style: FlowStyle = PUSH, grouping
 @pytest.mark.parametrize("into", [ONE, SEVERAL])
 @pytest.mark.parametrize("style", [PUSH, PULL])
 def test_events_come_in_order(
-    channel: Channel, collected: Any, drained: Drain, event: Make, style: FlowStyle, into: Grouping, out: Grouping
+    channel: Channel, collected: Any, drained: Drain, style: FlowStyle, into: Grouping, out: Grouping
 ) -> None:
     source = connected(channel, collected, style, out)
     sink = channel.event_sink(PUSH, into)
@@ -47,7 +49,7 @@ def test_events_come_in_order(
 
 @pytest.mark.obligation("000-B4")
 @pytest.mark.parametrize("grouping", [ONE, SEVERAL])
-def test_a_channel_pulls(channel: Channel, collected: Any, event: Make, grouping: Grouping) -> None:
+def test_a_channel_pulls(channel: Channel, collected: Any, grouping: Grouping) -> None:
     connected(channel, collected)
     sent = [event(number) for number in range(4)]
     left = list(sent)
@@ -68,9 +70,7 @@ def test_a_channel_pulls(channel: Channel, collected: Any, event: Make, grouping
 
 
 @pytest.mark.obligation("003-8")
-def test_each_source_gets_all_events_from_its_connection_on(
-    channel: Channel, collected: Any, drained: Drain, event: Make
-) -> None:
+def test_each_source_gets_all_events_from_its_connection_on(channel: Channel, collected: Any, drained: Drain) -> None:
     sink = channel.event_sink()
     sink.connect()
     sink.push([event(0)])
@@ -79,7 +79,7 @@ def test_each_source_gets_all_events_from_its_connection_on(
     assert drained(first, 2) == drained(second, 2) == [event(1), event(2)]
 
 
-def test_what_a_consumer_refuses_comes_again(channel: Channel, collected: Any, event: Make) -> None:
+def test_what_a_consumer_refuses_comes_again(channel: Channel, collected: Any) -> None:
     collected.refuse = [RuntimeError("disk full"), RuntimeError("disk still full")]
     connected(channel, collected)
     sink = channel.event_sink()
@@ -93,7 +93,7 @@ def test_what_a_consumer_refuses_comes_again(channel: Channel, collected: Any, e
 @pytest.mark.obligation("000-B17")
 @pytest.mark.parametrize("style", [PUSH, PULL])
 def test_a_suspended_source_gets_its_events_later(
-    channel: Channel, collected: Any, drained: Drain, event: Make, style: FlowStyle
+    channel: Channel, collected: Any, drained: Drain, style: FlowStyle
 ) -> None:
     source = connected(channel, collected, style)
     other = connected(channel, None, PULL)
@@ -111,7 +111,7 @@ def test_a_suspended_source_gets_its_events_later(
     assert drained(source, 1) == [event(1)]
 
 
-def test_who_keeps_refused_events_gets_the_others_as_they_are(channel: Channel, collected: Any, event: Make) -> None:
+def test_who_keeps_refused_events_gets_the_others_as_they_are(channel: Channel, collected: Any) -> None:
     source = channel.event_source()
     source.connect(collected, keep_refused=True)
     sink = channel.event_sink()
@@ -120,7 +120,7 @@ def test_who_keeps_refused_events_gets_the_others_as_they_are(channel: Channel, 
     assert collected.wait_for(2) == [event(1), event(2)]
 
 
-def test_a_suspended_sink_does_not_push(channel: Channel, collected: Any, event: Make) -> None:
+def test_a_suspended_sink_does_not_push(channel: Channel, collected: Any) -> None:
     connected(channel, collected)
     sink = channel.event_sink()
     sink.connect()
@@ -146,7 +146,7 @@ def test_who_is_connected_is_told(channel: Channel, collected: Any) -> None:
 
 
 @pytest.mark.obligation("000-B20")
-def test_after_disconnecting_nothing_works(channel: Channel, collected: Any, event: Make) -> None:
+def test_after_disconnecting_nothing_works(channel: Channel, collected: Any) -> None:
     lost: list[str] = []
     source, sink = channel.event_source(PULL), channel.event_sink()
     source.connect(None, lost.append)
@@ -160,7 +160,7 @@ def test_after_disconnecting_nothing_works(channel: Channel, collected: Any, eve
     assert lost == []
 
 
-def test_before_connecting_nothing_works(channel: Channel, event: Make) -> None:
+def test_before_connecting_nothing_works(channel: Channel) -> None:
     source, sink = channel.event_source(PULL), channel.event_sink()
     for work in (source.pull, source.suspend, lambda: sink.push([event(1)])):
         with pytest.raises(IllegalStateError, match="not connected"):
@@ -215,7 +215,7 @@ def test_quality_of_service_is_read_back(channel: Channel) -> None:
     assert (source.qos["MaximumBatchSize"].value, source.qos["Priority"].value) == (7, 3)
 
 
-def test_sequences_are_as_long_as_asked(channel: Channel, event: Make) -> None:
+def test_sequences_are_as_long_as_asked(channel: Channel) -> None:
     source = connected(channel, None, PULL, SEVERAL)
     sink = channel.event_sink(PUSH, SEVERAL)
     sink.connect()
@@ -237,7 +237,7 @@ def test_sequences_are_as_long_as_asked(channel: Channel, event: Make) -> None:
         "'AJO' ~ $severity and $number != 1",
     ],
 )
-def test_filters_at_the_channel(channel: Channel, event: Make, drained: Drain, constraint: str) -> None:
+def test_filters_at_the_channel(channel: Channel, drained: Drain, constraint: str) -> None:
     source = connected(channel, None, PULL, constraint=constraint)
     sink = channel.event_sink()
     sink.connect()
@@ -256,7 +256,7 @@ def test_a_constraint_that_is_none(channel: Channel, constraint: str) -> None:
 @pytest.mark.parametrize(
     "value", [CorbaAny(SHORT, 70_000), CorbaAny(SHORT, "x"), CorbaAny(TypeCode(TCKind.value, "IDL:x:1.0", "x"), None)]
 )
-def test_an_event_that_no_wire_carries(channel: Channel, event: Make, value: CorbaAny) -> None:
+def test_an_event_that_no_wire_carries(channel: Channel, value: CorbaAny) -> None:
     sink = channel.event_sink()
     sink.connect()
     with pytest.raises(EventError, match="odd"):

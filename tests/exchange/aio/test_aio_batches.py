@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -27,6 +27,10 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import Step, exchange, gap
 
+from ...waiting import PATIENCE, background
+from ..conftest import SmallEms, numbers
+from .conftest import run, until
+
 
 def batches(pair: Any, size: int = 1, **options: Any) -> Any:
     stub = pair.stub(ManagedElementRetrieval)
@@ -37,8 +41,8 @@ async def every(iterator: Any) -> list[Any]:
     return [batch async for batch in iterator]
 
 
-def test_batches_in_order_and_complete(run: Any, small_ems: Any, numbers: Callable[[Any], list[int]]) -> None:
-    with exchange([small_ems(7)]) as pair:
+def test_batches_in_order_and_complete() -> None:
+    with exchange([SmallEms(7)]) as pair:
         found = run(every(batches(pair, 3)))
         assert [numbers(batch) for batch in found] == [[1, 2, 3], [4, 5, 6], [7]]
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
@@ -46,9 +50,7 @@ def test_batches_in_order_and_complete(run: Any, small_ems: Any, numbers: Callab
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(6)), twice=st.sets(st.integers(0, 5)), lost=st.none() | st.integers(0, 5))
-def test_any_order_any_duplicate_any_gap(
-    run: Any, small_ems: Any, numbers: Any, order: Sequence[int], twice: set[int], lost: int | None
-) -> None:
+def test_any_order_any_duplicate_any_gap(order: Sequence[int], twice: set[int], lost: int | None) -> None:
     """What was handed out is a beginning of the sequence; what is missing is named, and what came after it is held."""
 
     def tamper(replies: list[Any]) -> list[Any]:
@@ -63,7 +65,7 @@ def test_any_order_any_duplicate_any_gap(
             return found, error
         return found, None
 
-    with exchange([small_ems(6)], tamper=tamper) as pair:
+    with exchange([SmallEms(6)], tamper=tamper) as pair:
         found, error = run(ask(pair))
         assert pair.requestor.pending == 0
     if lost is None:
@@ -77,7 +79,7 @@ def test_any_order_any_duplicate_any_gap(
     }
 
 
-def test_a_fault_comes_when_its_turn_has_come(run: Any, numbers: Any) -> None:
+def test_a_fault_comes_when_its_turn_has_come() -> None:
     class Breaks(ManagedElementRetrieval.Supplier):
         def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
             for number in range(1, 4):
@@ -100,7 +102,7 @@ def test_a_fault_comes_when_its_turn_has_come(run: Any, numbers: Any) -> None:
         assert pair.requestor.pending == 0
 
 
-def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any, patience: float) -> None:
+def test_leaving_early_gives_the_rest_up() -> None:
     orphans: list[Any] = []
 
     async def ask(pair: Any) -> None:
@@ -111,13 +113,13 @@ def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any, p
         pair.scripted.send(replies[1:])
         await until(lambda: len(orphans) == 4)
 
-    with exchange(on_orphan=orphans.append, linger=patience) as pair:
+    with exchange(on_orphan=orphans.append, linger=PATIENCE) as pair:
         replies: list[Any] = []
 
         async def both() -> None:
             asking = asyncio.create_task(ask(pair))
             asked = await asyncio.to_thread(pair.scripted.take)
-            replies.extend(asked.replies([small_ems(5)]))
+            replies.extend(asked.replies([SmallEms(5)]))
             pair.scripted.send(replies[:1])
             await asking
 
@@ -125,7 +127,7 @@ def test_leaving_early_gives_the_rest_up(run: Any, until: Any, small_ems: Any, p
 
 
 @pytest.mark.parametrize("stage", ["waiting", "between"])
-def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stage: str) -> None:
+def test_cancelling_gives_the_rest_up(stage: str) -> None:
     async def ask(pair: Any) -> None:
         got = asyncio.Event()
 
@@ -138,7 +140,7 @@ def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stag
 
         asking = asyncio.create_task(iterate())
         asked = await asyncio.to_thread(pair.scripted.take)
-        pair.scripted.send(asked.replies([small_ems(3)])[:1])
+        pair.scripted.send(asked.replies([SmallEms(3)])[:1])
         await got.wait()
         if stage == "waiting":
             await until(lambda: pair.requestor.waiting)
@@ -151,7 +153,7 @@ def test_cancelling_gives_the_rest_up(run: Any, until: Any, small_ems: Any, stag
         run(ask(pair))
 
 
-def test_the_request_is_sent_by_the_call(run: Any, small_ems: Any) -> None:
+def test_the_request_is_sent_by_the_call() -> None:
     async def ask(pair: Any) -> None:
         never = batches(pair, correlation_id="never")
         assert (never.correlation_id, never.held) == ("never", {})
@@ -160,7 +162,7 @@ def test_the_request_is_sent_by_the_call(run: Any, small_ems: Any) -> None:
         async with early:
             asked = await asyncio.to_thread(pair.scripted.take)
             assert asked.envelope.header.correlation_id == early.correlation_id == "early"
-            pair.scripted.send(asked.replies([small_ems(2)]))
+            pair.scripted.send(asked.replies([SmallEms(2)]))
             assert len(await every(early)) == 2
             assert early.counts.released == 2
         assert await every(early) == []
@@ -172,7 +174,7 @@ def test_the_request_is_sent_by_the_call(run: Any, small_ems: Any) -> None:
         run(ask(pair))
 
 
-def test_closed_while_it_is_sent(run: Any, until: Any, gate: Any) -> None:
+def test_closed_while_it_is_sent(gate: Any) -> None:
     async def ask(pair: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
@@ -189,7 +191,7 @@ def test_closed_while_it_is_sent(run: Any, until: Any, gate: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["close", "cancel", "drop"])
-def test_given_up_while_it_stands_in_line_it_is_never_sent(run: Any, until: Any, gate: Any, how: str) -> None:
+def test_given_up_while_it_stands_in_line_it_is_never_sent(gate: Any, how: str) -> None:
     async def ask(pair: Any) -> None:
         first = batches(pair, correlation_id="first")
         await until(gate.held.is_set)
@@ -220,7 +222,7 @@ def test_given_up_while_it_stands_in_line_it_is_never_sent(run: Any, until: Any,
         run(ask(pair))
 
 
-def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch(run: Any, until: Any) -> None:
+def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch() -> None:
     def cut(step: Step) -> Any:
         if step.action == "send":
             raise TransportError("the line is cut")
@@ -240,7 +242,7 @@ def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch(run: Any, unti
         run(ask(pair))
 
 
-def test_batches_are_for_one_task_at_a_time(run: Any, until: Any, small_ems: Any, numbers: Any) -> None:
+def test_batches_are_for_one_task_at_a_time() -> None:
     """The second task is told, and the first one still gets everything."""
 
     async def ask(pair: Any) -> None:
@@ -250,14 +252,14 @@ def test_batches_are_for_one_task_at_a_time(run: Any, until: Any, small_ems: Any
         await until(lambda: pair.requestor.waiting)
         with pytest.raises(IllegalStateError, match="another caller waits"):
             await anext(found)
-        pair.scripted.send(asked.replies([small_ems(3)]))
+        pair.scripted.send(asked.replies([SmallEms(3)]))
         assert [numbers(batch) for batch in await first] == [[1], [2], [3]]
 
     with exchange() as pair:
         run(ask(pair))
 
 
-def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
+def test_closed_by_another_task_while_one_waits() -> None:
     async def ask(pair: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
@@ -269,7 +271,7 @@ def test_closed_by_another_task_while_one_waits(run: Any, until: Any) -> None:
         run(ask(pair))
 
 
-def test_a_requestor_that_is_closed_ends_the_iteration(run: Any, until: Any) -> None:
+def test_a_requestor_that_is_closed_ends_the_iteration() -> None:
     async def ask(pair: Any) -> None:
         asking = asyncio.create_task(every(batches(pair)))
         await until(lambda: pair.requestor.waiting)
@@ -281,7 +283,7 @@ def test_a_requestor_that_is_closed_ends_the_iteration(run: Any, until: Any) -> 
         run(ask(pair))
 
 
-def test_what_was_received_waits_for_its_caller(run: Any, small_ems: Any, numbers: Any) -> None:
+def test_what_was_received_waits_for_its_caller() -> None:
     """What the caller does meanwhile takes no time off the peer, and a batch that has arrived is used."""
     now = [0.0]
 
@@ -292,12 +294,12 @@ def test_what_was_received_waits_for_its_caller(run: Any, small_ems: Any, number
             found += numbers(batch)
         return found
 
-    with exchange([small_ems(5)], clock=lambda: now[0], timeouts=Timeouts(total=60)) as pair:
+    with exchange([SmallEms(5)], clock=lambda: now[0], timeouts=Timeouts(total=60)) as pair:
         assert run(ask(pair)) == [1, 2, 3, 4, 5]
 
 
-def test_time_runs_out_between_batches(run: Any, small_ems: Any) -> None:
-    with exchange([small_ems(3)], tamper=lambda replies: replies[:2]) as pair:
+def test_time_runs_out_between_batches() -> None:
+    with exchange([SmallEms(3)], tamper=lambda replies: replies[:2]) as pair:
         with pytest.raises(IncompleteBatchError) as caught:
             run(every(batches(pair, gap_timeout=0.05)))
         assert (caught.value.end_seen, caught.value.clock) == (False, "gap")
@@ -305,8 +307,8 @@ def test_time_runs_out_between_batches(run: Any, small_ems: Any) -> None:
         run(every(batches(pair, timeout=0.05)))
 
 
-def test_a_gap_in_the_middle(run: Any, small_ems: Any, numbers: Any) -> None:
-    lossy = exchange([small_ems(5)], tamper=lambda replies: gap(replies, at=1))
+def test_a_gap_in_the_middle() -> None:
+    lossy = exchange([SmallEms(5)], tamper=lambda replies: gap(replies, at=1))
     with lossy as pair, pytest.raises(IncompleteBatchError) as caught:
         run(every(batches(pair, gap_timeout=0.05)))
     assert sorted(caught.value.batches) == [3, 4, 5]
@@ -319,20 +321,18 @@ def test_a_one_way_operation_has_no_batches() -> None:
             pair.requestor.aio.call_batches(Call(NotificationConsumer.__service__, info, "queue:X", None), 1)  # type: ignore[arg-type]
 
 
-def test_many_sequences_at_once_beside_blocking_ones(
-    run: Any, small_ems: Any, numbers: Any, background: Any, patience: float
-) -> None:
+def test_many_sequences_at_once_beside_blocking_ones() -> None:
     async def ask(pair: Any) -> list[list[int]]:
         async def one(size: int) -> list[int]:
             return [number async for batch in batches(pair, size) for number in numbers(batch)]
 
         return await asyncio.gather(*[one(1 + number % 4) for number in range(40)])
 
-    with exchange([small_ems(9)], threads=3) as pair:
+    with exchange([SmallEms(9)], threads=3) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         blocking = background(
             lambda: [n for b in stub.get_all_managed_elements.batches(batch_size=2) for n in numbers(b)]
         )
         assert run(ask(pair)) == [list(range(1, 10))] * 40
-        assert blocking.result(patience) == list(range(1, 10))
+        assert blocking.result(PATIENCE) == list(range(1, 10))
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)

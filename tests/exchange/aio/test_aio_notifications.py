@@ -18,6 +18,8 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.testing import connect_privately
 
+from .conftest import run, until
+
 TOPIC, QUEUE = Topic("MTOSI.Fault"), Queue("EVENTS")
 
 
@@ -45,7 +47,7 @@ def publisher(connection: Any) -> Iterator[Publisher]:
         yield made
 
 
-def test_events_in_the_order_in_which_they_were_published(run: Any, connection: Any, publisher: Publisher) -> None:
+def test_events_in_the_order_in_which_they_were_published(connection: Any, publisher: Publisher) -> None:
     async def work() -> None:
         subscriber = Subscriber(connection, TOPIC)
         async with subscriber.aio as events:
@@ -63,7 +65,7 @@ def test_events_in_the_order_in_which_they_were_published(run: Any, connection: 
     run(work())
 
 
-def test_the_iteration_ends_when_nothing_comes(run: Any, connection: Any, publisher: Publisher) -> None:
+def test_the_iteration_ends_when_nothing_comes(connection: Any, publisher: Publisher) -> None:
     async def work() -> list[int]:
         with Subscriber(connection, TOPIC, timeout=0.05) as subscriber:
             await publisher.aio.publish(alarm(1))
@@ -72,7 +74,7 @@ def test_the_iteration_ends_when_nothing_comes(run: Any, connection: Any, publis
     assert run(work()) == [1]
 
 
-def test_what_cannot_be_published_is_raised(run: Any, publisher: Publisher) -> None:
+def test_what_cannot_be_published_is_raised(publisher: Publisher) -> None:
     with pytest.raises(ConfigError, match="no topic for the category"):
         run(publisher.aio.publish(alarm(1), category="Inventory"))
     publisher.aio  # noqa: B018 - the same view again
@@ -82,7 +84,7 @@ def test_what_cannot_be_published_is_raised(run: Any, publisher: Publisher) -> N
 
 
 @pytest.mark.parametrize("awaited_again", [True, False])
-def test_a_cancelled_task_loses_no_event(run: Any, until: Any, connection: Any, awaited_again: bool) -> None:
+def test_a_cancelled_task_loses_no_event(connection: Any, awaited_again: bool) -> None:
     """What is received for nobody is not acknowledged: the next one gets it, in this loop, another, or elsewhere."""
     landing = Landing()
 
@@ -127,9 +129,7 @@ class Landing:
         pass
 
 
-def test_errors_are_raised_where_somebody_waits_and_iteration_may_go_on(
-    run: Any, connection: Any, publisher: Publisher
-) -> None:
+def test_errors_are_raised_where_somebody_waits_and_iteration_may_go_on(connection: Any, publisher: Publisher) -> None:
     async def work() -> None:
         with Subscriber(connection, TOPIC, landing=Landing(refused=1)) as subscriber:
             session = connection.session()
@@ -145,7 +145,7 @@ def test_errors_are_raised_where_somebody_waits_and_iteration_may_go_on(
     run(work())
 
 
-def test_closing_ends_a_wait(run: Any, until: Any, connection: Any) -> None:
+def test_closing_ends_a_wait(connection: Any) -> None:
     async def work() -> None:
         subscriber = Subscriber(connection, TOPIC)
         waiting = asyncio.create_task(anext(subscriber.aio, "the end"))
@@ -156,7 +156,7 @@ def test_closing_ends_a_wait(run: Any, until: Any, connection: Any) -> None:
     run(work())
 
 
-def test_closing_ends_a_wait_that_has_just_begun(run: Any, connection: Any, tmp_path: Path) -> None:
+def test_closing_ends_a_wait_that_has_just_begun(connection: Any, tmp_path: Path) -> None:
     """However little of it was done: who asked before the end gets the end, and no error."""
 
     class Closing(Inbox):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,41 +29,45 @@ from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.testing import SUPPLIER, duplicate, exchange
 
+from ...waiting import PATIENCE, background
+from ..conftest import NE1, NE7, SmallEms
+from .conftest import run, until
+
 
 def stub(pair: Any) -> ManagedElementRetrieval:
     found: ManagedElementRetrieval = pair.stub(ManagedElementRetrieval)
     return found
 
 
-def test_one_answer(run: Any, small_ems: Any, ne1: Any) -> None:
-    with exchange([small_ems()]) as pair:
-        response = run(stub(pair).aio.get_managed_element(me_ref=ne1))
+def test_one_answer() -> None:
+    with exchange([SmallEms()]) as pair:
+        response = run(stub(pair).aio.get_managed_element(me_ref=NE1))
         assert str(response.me.name) == "MD=EMS1/ME=NE-1"
         assert pair.requestor.pending == 0
 
 
-def test_a_request_object(run: Any, small_ems: Any, ne1: Any) -> None:
-    with exchange([small_ems()]) as pair:
-        assert run(stub(pair).aio.get_managed_element(GetManagedElementRequest(me_ref=ne1))).me.location == "Hall 1"
+def test_a_request_object() -> None:
+    with exchange([SmallEms()]) as pair:
+        assert run(stub(pair).aio.get_managed_element(GetManagedElementRequest(me_ref=NE1))).me.location == "Hall 1"
         with pytest.raises(ConfigError, match="a request or its fields"):
-            stub(pair).aio.get_managed_element(GetManagedElementRequest(), me_ref=ne1)
+            stub(pair).aio.get_managed_element(GetManagedElementRequest(), me_ref=NE1)
 
 
-def test_a_fault_is_a_typed_error(run: Any, small_ems: Any, ne7: Any) -> None:
-    with exchange([small_ems()]) as pair:
+def test_a_fault_is_a_typed_error() -> None:
+    with exchange([SmallEms()]) as pair:
         with pytest.raises(EntityNotFoundFault, match="there is no MD=EMS1/ME=NE-7"):
-            run(stub(pair).aio.get_managed_element(me_ref=ne7))
+            run(stub(pair).aio.get_managed_element(me_ref=NE7))
         assert pair.requestor.pending == 0
 
 
-def test_a_reply_that_cannot_be_read(run: Any, ne1: Any) -> None:
+def test_a_reply_that_cannot_be_read() -> None:
     with exchange() as pair:
         pair.scripted.start(lambda asked: [asked.reply(b"<torn")])
         with pytest.raises(MalformedXmlError):
-            run(stub(pair).aio.get_managed_element(me_ref=ne1))
+            run(stub(pair).aio.get_managed_element(me_ref=NE1))
 
 
-def test_a_one_way_operation_returns_when_it_is_sent(run: Any) -> None:
+def test_a_one_way_operation_returns_when_it_is_sent() -> None:
     with exchange() as pair:
         consumer = pair.stub(NotificationConsumer)
         message = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
@@ -73,68 +76,66 @@ def test_a_one_way_operation_returns_when_it_is_sent(run: Any) -> None:
         assert not hasattr(consumer.aio.notify, "batches")
 
 
-def test_the_hook_of_a_call_runs_in_the_loop(run: Any, small_ems: Any, ne1: Any) -> None:
+def test_the_hook_of_a_call_runs_in_the_loop() -> None:
     seen: list[Any] = []
 
     async def ask(mer: ManagedElementRetrieval) -> None:
         hook = CallOptions(
             on_reply=lambda envelope: seen.append((threading.current_thread(), envelope.header.msg_name))
         )
-        await mer.aio.get_managed_element(me_ref=ne1, options=hook)
+        await mer.aio.get_managed_element(me_ref=NE1, options=hook)
 
-    with exchange([small_ems()]) as pair:
+    with exchange([SmallEms()]) as pair:
         run(ask(stub(pair)))
     assert seen == [(threading.main_thread(), "getManagedElementResponse")]
 
 
 @pytest.mark.parametrize("destinations", [{}, {"failure_reply_to": "jms/FailureOS"}])
-def test_a_request_that_nobody_answers_times_out(run: Any, ne1: Any, destinations: dict[str, str]) -> None:
+def test_a_request_that_nobody_answers_times_out(destinations: dict[str, str]) -> None:
     with exchange(**destinations) as pair:
         with pytest.raises(ReplyTimeoutError) as caught:
-            run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.05)))
+            run(stub(pair).aio.get_managed_element(me_ref=NE1, options=CallOptions(timeout=0.05)))
         assert caught.value.clock == "total"
         assert pair.requestor.pending == 0
 
 
 @pytest.mark.parametrize("destinations", [{"failure_reply_to": "jms/FailureOS"}, {"temporary_reply": True}])
-def test_other_destinations_of_replies(
-    run: Any, small_ems: Any, ne1: Any, ne7: Any, destinations: dict[str, Any]
-) -> None:
+def test_other_destinations_of_replies(destinations: dict[str, Any]) -> None:
     async def ask(mer: ManagedElementRetrieval) -> list[Any]:
-        calls = [mer.aio.get_managed_element(me_ref=one) for one in (ne1, ne7, ne1)]
+        calls = [mer.aio.get_managed_element(me_ref=one) for one in (NE1, NE7, NE1)]
         return await asyncio.gather(*calls, return_exceptions=True)
 
-    with exchange([small_ems()], **destinations) as pair:
+    with exchange([SmallEms()], **destinations) as pair:
         one, fault, two = run(ask(stub(pair)))
     assert isinstance(fault, EntityNotFoundFault)
     assert one.me.location == two.me.location == "Hall 1"
 
 
-def test_what_cannot_be_sent_is_raised_and_leaves_nothing(run: Any, ne1: Any) -> None:
+def test_what_cannot_be_sent_is_raised_and_leaves_nothing() -> None:
     with exchange() as pair:
         with pytest.raises(NamingError):
-            run(ManagedElementRetrieval(pair.requestor, "jms/Nobody").aio.get_managed_element(me_ref=ne1))
+            run(ManagedElementRetrieval(pair.requestor, "jms/Nobody").aio.get_managed_element(me_ref=NE1))
         with pytest.raises(EncodeError):
             run(stub(pair).aio.get_managed_element(me_ref=NamingAttributeType(rdn=[4])))  # type: ignore[list-item]
         assert pair.requestor.pending == 0
 
 
-def test_callers_with_different_patience(run: Any, small_ems: Any, ne1: Any) -> None:
+def test_callers_with_different_patience() -> None:
     async def ask(pair: Any) -> None:
         call = stub(pair).aio.get_managed_element
-        long = asyncio.create_task(call(me_ref=ne1))
+        long = asyncio.create_task(call(me_ref=NE1))
         asked = await asyncio.to_thread(pair.scripted.take)
         with pytest.raises(ReplyTimeoutError):
-            await call(me_ref=ne1, options=CallOptions(timeout=0.02))
+            await call(me_ref=NE1, options=CallOptions(timeout=0.02))
         assert not long.done()
-        pair.scripted.send(asked.replies([small_ems()]))
+        pair.scripted.send(asked.replies([SmallEms()]))
         assert (await long).me is not None
 
     with exchange() as pair:
         run(ask(pair))
 
 
-def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, gate: Any) -> None:
+def test_cancelled_before_it_is_sent_it_never_is(gate: Any) -> None:
     with exchange(intercept=gate) as pair:
 
         async def ask() -> None:
@@ -159,7 +160,7 @@ def test_cancelled_before_it_is_sent_it_never_is(run: Any, until: Any, gate: Any
         assert pair.requestor.pending == 0
 
 
-def test_no_request_overtakes_one_that_waits(run: Any, until: Any, gate: Any, background: Any) -> None:
+def test_no_request_overtakes_one_that_waits(gate: Any) -> None:
     """What the loop might send at once waits behind what the sending thread is at; where threads send, it waits too."""
     with exchange(intercept=gate) as pair:
 
@@ -186,9 +187,7 @@ def test_no_request_overtakes_one_that_waits(run: Any, until: Any, gate: Any, ba
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "wait_for"])
-def test_whoever_stops_waiting_leaves_an_orphan(
-    run: Any, until: Any, small_ems: Any, ne1: Any, patience: float, how: str
-) -> None:
+def test_whoever_stops_waiting_leaves_an_orphan(how: str) -> None:
     orphans: list[Any] = []
 
     async def impatient(call: Any) -> None:
@@ -200,7 +199,7 @@ def test_whoever_stops_waiting_leaves_an_orphan(
     async def ask(pair: Any) -> None:
         call = stub(pair).aio.get_managed_element
         if how == "cancel":
-            task = asyncio.create_task(call(me_ref=ne1))
+            task = asyncio.create_task(call(me_ref=NE1))
             asked = await asyncio.to_thread(pair.scripted.take)
             await until(lambda: pair.requestor.waiting)
             task.cancel()
@@ -208,31 +207,31 @@ def test_whoever_stops_waiting_leaves_an_orphan(
                 await task
         else:
             with pytest.raises(TimeoutError):
-                await impatient(call(me_ref=ne1))
+                await impatient(call(me_ref=NE1))
             asked = await asyncio.to_thread(pair.scripted.take)
         assert pair.requestor.pending == 0
-        pair.scripted.send(asked.replies([small_ems()]))
+        pair.scripted.send(asked.replies([SmallEms()]))
         await until(lambda: orphans)
         assert [stray.reason.name for stray in orphans] == ["LATE"]
 
-    with exchange(on_orphan=orphans.append, linger=patience) as pair:
+    with exchange(on_orphan=orphans.append, linger=PATIENCE) as pair:
         run(ask(pair))
 
 
-def test_a_correlation_id_may_be_used_again_after_a_cancellation(run: Any, small_ems: Any, ne1: Any) -> None:
+def test_a_correlation_id_may_be_used_again_after_a_cancellation() -> None:
     mine = CallOptions(correlation_id="case 4711")
 
     async def ask(pair: Any) -> None:
         call = stub(pair).aio.get_managed_element
-        task = asyncio.create_task(call(me_ref=ne1, options=mine))
+        task = asyncio.create_task(call(me_ref=NE1, options=mine))
         await asyncio.to_thread(pair.scripted.take)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        again = asyncio.create_task(call(me_ref=ne1, options=mine))
+        again = asyncio.create_task(call(me_ref=NE1, options=mine))
         asked = await asyncio.to_thread(pair.scripted.take)
         gc.collect()
-        pair.scripted.send(asked.replies([small_ems()]))
+        pair.scripted.send(asked.replies([SmallEms()]))
         assert (await again).me is not None
 
     with exchange() as pair:
@@ -240,9 +239,9 @@ def test_a_correlation_id_may_be_used_again_after_a_cancellation(run: Any, small
 
 
 @pytest.mark.parametrize("closer", ["requestor", "connection", "aio"])
-def test_closing_wakes_all_callers(run: Any, ne1: Any, closer: str) -> None:
+def test_closing_wakes_all_callers(closer: str) -> None:
     async def ask(pair: Any) -> None:
-        calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=ne1)) for _ in range(5)]
+        calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=NE1)) for _ in range(5)]
         for _ in calls:
             await asyncio.to_thread(pair.scripted.take)
         if closer == "aio":
@@ -252,21 +251,19 @@ def test_closing_wakes_all_callers(run: Any, ne1: Any, closer: str) -> None:
         for outcome in await asyncio.gather(*calls, return_exceptions=True):
             assert isinstance(outcome, IllegalStateError)
         with pytest.raises(IllegalStateError):
-            await stub(pair).aio.get_managed_element(me_ref=ne1)
+            await stub(pair).aio.get_managed_element(me_ref=NE1)
 
     with exchange() as pair:
         run(ask(pair))
 
 
-def test_blocking_and_asynchronous_callers_share_a_requestor(
-    run: Any, small_ems: Any, background: Callable[[Callable[[], Any]], Any], patience: float
-) -> None:
+def test_blocking_and_asynchronous_callers_share_a_requestor() -> None:
     async def ask(mer: ManagedElementRetrieval, wanted: list[str]) -> list[str]:
         answers = await asyncio.gather(*[mer.aio.get_managed_element(me_ref=name(one)) for one in wanted])
         return [str(answer.me.name) for answer in answers]
 
     wanted = [f"MD=EMS1/ME=NE-{number}" for number in range(1, 101)]
-    with exchange([small_ems(100)], threads=2) as pair:
+    with exchange([SmallEms(100)], threads=2) as pair:
         mer = stub(pair)
         blocking = [
             background(lambda: [str(mer.get_managed_element(me_ref=name(one)).me.name) for one in wanted])
@@ -275,32 +272,28 @@ def test_blocking_and_asynchronous_callers_share_a_requestor(
         loops = [background(lambda: asyncio.run(ask(mer, wanted))) for _ in range(2)]
         assert run(ask(mer, wanted)) == wanted
         for other in (*blocking, *loops):
-            assert other.result(patience) == wanted
+            assert other.result(PATIENCE) == wanted
         assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
-def test_a_blocking_caller_takes_over_where_the_loop_ended(
-    run: Any, small_ems: Any, ne1: Any, background: Any, patience: float
-) -> None:
+def test_a_blocking_caller_takes_over_where_the_loop_ended() -> None:
     """The receiving thread receives for a blocking caller too, and when no coroutine waits any more."""
     with exchange() as pair:
         with pytest.raises(ReplyTimeoutError):
-            run(stub(pair).aio.get_managed_element(me_ref=ne1, options=CallOptions(timeout=0.01, time_to_live=60)))
+            run(stub(pair).aio.get_managed_element(me_ref=NE1, options=CallOptions(timeout=0.01, time_to_live=60)))
         pair.scripted.take()
-        call = background(lambda: stub(pair).get_managed_element(me_ref=ne1))
-        pair.scripted.send(pair.scripted.take().replies([small_ems()]))
-        assert call.result(patience).me is not None
+        call = background(lambda: stub(pair).get_managed_element(me_ref=NE1))
+        pair.scripted.send(pair.scripted.take().replies([SmallEms()]))
+        assert call.result(PATIENCE).me is not None
 
 
-def test_the_threads_of_a_requestor_end_when_no_coroutine_waits(
-    run: Any, small_ems: Any, ne1: Any, patience: float
-) -> None:
-    with exchange([small_ems()], linger=0.01) as pair:
+def test_the_threads_of_a_requestor_end_when_no_coroutine_waits() -> None:
+    with exchange([SmallEms()], linger=0.01) as pair:
         for _ in range(3):  # and another one begins
-            assert run(stub(pair).aio.get_managed_element(me_ref=ne1)).me is not None
+            assert run(stub(pair).aio.get_managed_element(me_ref=NE1)).me is not None
             for thread in threading.enumerate():
                 if thread.name in ("mtosi-receive", "mtosi-send"):
-                    thread.join(patience)
+                    thread.join(PATIENCE)
                     assert not thread.is_alive()
 
 
@@ -321,13 +314,11 @@ class Full:
         assert facts["correlation_id"]
 
 
-def test_a_landing_that_fails_is_told_to_one_who_waits_and_the_message_comes_again(
-    run: Any, small_ems: Any, ne1: Any
-) -> None:
+def test_a_landing_that_fails_is_told_to_one_who_waits_and_the_message_comes_again() -> None:
     async def ask(pair: Any) -> list[Any]:
-        calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=ne1)) for _ in range(3)]
+        calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=NE1)) for _ in range(3)]
         asked = [await asyncio.to_thread(pair.scripted.take) for _ in calls]
-        pair.scripted.send([reply for one in asked for reply in one.replies([small_ems()])])
+        pair.scripted.send([reply for one in asked for reply in one.replies([SmallEms()])])
         return await asyncio.gather(*calls, return_exceptions=True)
 
     landing = Full()
@@ -338,20 +329,20 @@ def test_a_landing_that_fails_is_told_to_one_who_waits_and_the_message_comes_aga
     assert len(landing.landed) == 3
 
 
-def test_the_orphan_hook_may_take_its_time_and_make_calls(run: Any, until: Any, small_ems: Any, ne1: Any) -> None:
+def test_the_orphan_hook_may_take_its_time_and_make_calls() -> None:
     """It runs in a thread of its own: a loop that depends on the receiving thread goes on meanwhile."""
     answers: list[Any] = []
     gate = threading.Event()
 
     def hook(orphan: Any) -> None:
         assert gate.wait(60)
-        answers.append(asyncio.run_coroutine_threadsafe(pair_stub.aio.get_managed_element(me_ref=ne1), loop).result(60))
+        answers.append(asyncio.run_coroutine_threadsafe(pair_stub.aio.get_managed_element(me_ref=NE1), loop).result(60))
 
     async def ask() -> None:
         nonlocal loop
         loop = asyncio.get_running_loop()
         for _ in range(5):
-            assert (await pair_stub.aio.get_managed_element(me_ref=ne1)).me is not None
+            assert (await pair_stub.aio.get_managed_element(me_ref=NE1)).me is not None
         assert not answers
         gate.set()
         await until(lambda: answers)
@@ -361,7 +352,7 @@ def test_the_orphan_hook_may_take_its_time_and_make_calls(run: Any, until: Any, 
         once = [True]
         pair.scripted.start(
             lambda asked: (
-                duplicate(asked.replies([small_ems()]), at=0) if once and once.pop() else asked.replies([small_ems()])
+                duplicate(asked.replies([SmallEms()]), at=0) if once and once.pop() else asked.replies([SmallEms()])
             )
         )
         pair_stub = stub(pair)
@@ -369,20 +360,20 @@ def test_the_orphan_hook_may_take_its_time_and_make_calls(run: Any, until: Any, 
         assert pair.requestor.orphans == 1
 
 
-def test_a_loop_that_is_closed_under_its_tasks_leaves_nothing(small_ems: Any, ne1: Any) -> None:
+def test_a_loop_that_is_closed_under_its_tasks_leaves_nothing() -> None:
     """Not the way to end a loop, but no reason to lose anything either."""
     with exchange() as pair:
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda *told: None)  # that a task was destroyed is what is tested
-        task = loop.create_task(stub(pair).aio.get_managed_element(me_ref=ne1))
+        task = loop.create_task(stub(pair).aio.get_managed_element(me_ref=NE1))
         while not pair.requestor.waiting:
             loop.run_until_complete(asyncio.sleep(0))
         loop.close()
         del task
         gc.collect()  # throws the task away, with what it waits for
         assert pair.requestor.pending == 0
-        pair.scripted.send(pair.scripted.take().replies([small_ems()]))
-        assert asyncio.run(asyncio.wait_for(_later(pair, small_ems, ne1), 20)) is not None
+        pair.scripted.send(pair.scripted.take().replies([SmallEms()]))
+        assert asyncio.run(asyncio.wait_for(_later(pair, SmallEms, NE1), 20)) is not None
 
 
 async def _later(pair: Any, small_ems: Any, ne1: Any) -> Any:
@@ -392,7 +383,7 @@ async def _later(pair: Any, small_ems: Any, ne1: Any) -> Any:
     return (await call).me
 
 
-def test_requests_leave_in_the_order_of_the_calls(run: Any) -> None:
+def test_requests_leave_in_the_order_of_the_calls() -> None:
     async def ask(pair: Any) -> None:
         calls = [
             asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=name(f"ME={number}")))
@@ -409,7 +400,7 @@ def test_requests_leave_in_the_order_of_the_calls(run: Any) -> None:
         run(ask(pair))
 
 
-def test_views_say_what_they_are(small_ems: Any) -> None:
-    with exchange([small_ems()]) as pair:
+def test_views_say_what_they_are() -> None:
+    with exchange([SmallEms()]) as pair:
         assert repr(stub(pair).aio) == f"<ManagedElementRetrieval for asyncio at {SUPPLIER}>"
         assert pair.requestor.aio is pair.requestor.aio

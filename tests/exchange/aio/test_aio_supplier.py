@@ -26,6 +26,10 @@ from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.testing import REQUESTOR, SUPPLIER, InterceptedConnection, Step, connect_privately, exchange
 from mtosi_jms.transport.memory import MemoryConnection
 
+from ...waiting import PATIENCE, background
+from ..conftest import numbers
+from .conftest import run, until
+
 
 def element(number: int) -> ManagedElementType:
     return ManagedElementType(name=name(f"MD=EMS1/ME=NE-{number}"))
@@ -102,7 +106,7 @@ def ends(*services: Any, intercept: Any = lambda step: step.proceed(), **supplie
             yield both
 
 
-def test_an_asynchronous_generator_runs_in_the_loop(run: Any, numbers: Any) -> None:
+def test_an_asynchronous_generator_runs_in_the_loop() -> None:
     async def work() -> None:
         ems = Ems(7)
         with ends(ems) as both:
@@ -115,7 +119,7 @@ def test_an_asynchronous_generator_runs_in_the_loop(run: Any, numbers: Any) -> N
     run(work())
 
 
-def test_a_coroutine_answers_and_raises(run: Any) -> None:
+def test_a_coroutine_answers_and_raises() -> None:
     errors: list[Exception] = []
 
     async def work() -> None:
@@ -135,7 +139,7 @@ def test_a_coroutine_answers_and_raises(run: Any) -> None:
     assert [type(error).__name__ for error in errors] == ["ZeroDivisionError", "CancelledError"]
 
 
-def test_plain_handlers_run_in_threads(run: Any, numbers: Any) -> None:
+def test_plain_handlers_run_in_threads() -> None:
     async def work() -> None:
         ems = Ems()
         with ends(ems) as both:
@@ -146,7 +150,7 @@ def test_plain_handlers_run_in_threads(run: Any, numbers: Any) -> None:
     run(work())
 
 
-def test_a_coroutine_may_return_objects_or_a_generator(run: Any, numbers: Any) -> None:
+def test_a_coroutine_may_return_objects_or_a_generator() -> None:
     class Other(ManagedElementRetrieval.Supplier):
         async def get_all_managed_elements(self, request: Any, context: Any) -> list[ManagedElementType]:
             return [element(1), element(2)]
@@ -163,7 +167,7 @@ def test_a_coroutine_may_return_objects_or_a_generator(run: Any, numbers: Any) -
     run(work())
 
 
-def test_one_way(run: Any) -> None:
+def test_one_way() -> None:
     class Hears(NotificationConsumer.Supplier):
         heard: list[Any] = []  # noqa: RUF012
 
@@ -187,7 +191,7 @@ def test_one_way(run: Any) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_no_more_at_once_than_allowed(run: Any, until: Any, limit: int) -> None:
+def test_no_more_at_once_than_allowed(limit: int) -> None:
     async def work() -> None:
         ems = Ems()
         with ends(ems) as both:
@@ -201,7 +205,7 @@ def test_no_more_at_once_than_allowed(run: Any, until: Any, limit: int) -> None:
     run(work())
 
 
-def test_one_at_a_time_is_in_order(run: Any) -> None:
+def test_one_at_a_time_is_in_order() -> None:
     async def work() -> None:
         ems = Ems()
         with ends(ems) as both:
@@ -218,7 +222,7 @@ async def begun(both: Ends, ems: Ems, until: Any, wanted: str = "ME=waits") -> a
     return call
 
 
-def test_stop_lets_what_was_begun_be_finished(run: Any, until: Any) -> None:
+def test_stop_lets_what_was_begun_be_finished() -> None:
     async def work() -> None:
         ems = Ems()
         with ends(ems) as both:
@@ -241,7 +245,7 @@ def test_stop_lets_what_was_begun_be_finished(run: Any, until: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["at once", "cancel", "blocking stop"])
-def test_what_is_not_finished_is_handed_back(run: Any, until: Any, how: str) -> None:
+def test_what_is_not_finished_is_handed_back(how: str) -> None:
     errors: list[Exception] = []
 
     async def work() -> None:
@@ -272,7 +276,7 @@ def test_what_is_not_finished_is_handed_back(run: Any, until: Any, how: str) -> 
     assert errors == []
 
 
-def test_the_end_of_the_loop_hands_back(until: Any) -> None:
+def test_the_end_of_the_loop_hands_back() -> None:
     ems = Ems()
     errors: list[Exception] = []
 
@@ -287,7 +291,7 @@ def test_the_end_of_the_loop_hands_back(until: Any) -> None:
         assert both.provider.depth(both.supplier.destination) == 1
 
 
-def test_a_generator_is_closed_when_nobody_can_be_answered_any_more(run: Any, until: Any) -> None:
+def test_a_generator_is_closed_when_nobody_can_be_answered_any_more() -> None:
     """Its `finally` runs in the loop, in the task that it ran in."""
 
     async def work() -> None:
@@ -340,9 +344,7 @@ class AsyncScript(Script):
     size=st.integers(0, 4),
     eager=st.booleans(),
 )
-def test_the_same_replies_as_from_a_plain_generator(
-    run: Any, numbers: Any, steps: list[Any], fault: bool, size: int, eager: bool
-) -> None:
+def test_the_same_replies_as_from_a_plain_generator(steps: list[Any], fault: bool, size: int, eager: bool) -> None:
     steps = [*steps, "fault"] if fault else steps
 
     async def heard(stub: ManagedElementRetrieval) -> list[Any]:
@@ -364,7 +366,7 @@ def test_the_same_replies_as_from_a_plain_generator(
     assert run(work()) == plain
 
 
-def test_bulk_response(run: Any, numbers: Any, tmp_path: Path) -> None:
+def test_bulk_response(tmp_path: Path) -> None:
     async def work() -> None:
         with ends(Ems(5), bulk_folders=tmp_path) as both:
             async with both.supplier.aio:
@@ -376,7 +378,7 @@ def test_bulk_response(run: Any, numbers: Any, tmp_path: Path) -> None:
     run(work())
 
 
-def test_a_provider_that_fails_for_a_while_does_not_end_it(run: Any, until: Any) -> None:
+def test_a_provider_that_fails_for_a_while_does_not_end_it() -> None:
     errors: list[BaseException] = []
     cut = [TransportError("the line is cut"), TransportError("the line is cut")]
 
@@ -400,7 +402,7 @@ def test_a_provider_that_fails_for_a_while_does_not_end_it(run: Any, until: Any)
     assert [str(error) for error in errors] == ["the line is cut"] * 2
 
 
-def test_wrong_use_is_said_at_once(run: Any) -> None:
+def test_wrong_use_is_said_at_once() -> None:
     with ends(Ems()) as both:
         for begin in (both.supplier.run, both.supplier.start):
             with pytest.raises(ConfigError, match=r"is asynchronous: serve it by `supplier.aio`"):
@@ -422,7 +424,7 @@ def test_wrong_use_is_said_at_once(run: Any) -> None:
     run(work())
 
 
-def test_drain_lets_a_blocking_supplier_finish(background: Any, patience: float) -> None:
+def test_drain_lets_a_blocking_supplier_finish() -> None:
     entered, gate = threading.Event(), threading.Event()
 
     class Slow(ManagedElementRetrieval.Supplier):
@@ -434,9 +436,9 @@ def test_drain_lets_a_blocking_supplier_finish(background: Any, patience: float)
     with ends(Slow()) as both:
         both.supplier.start(threads=2)
         call = background(lambda: both.stub.get_managed_element(me_ref=name("ME=1")))
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         assert not both.supplier.drain(0)
         gate.set()
         assert both.supplier.drain()
-        assert call.result(patience).me is not None
+        assert call.result(PATIENCE).me is not None
         both.supplier.stop()

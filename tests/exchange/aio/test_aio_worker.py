@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from typing import Any
 
 import pytest
 
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.exchange.worker import Worker
 
+from .conftest import run, until
 
-def test_jobs_are_done_in_order_by_one_thread(run: Any) -> None:
+
+def test_jobs_are_done_in_order_by_one_thread() -> None:
     worker = Worker("worker", "the worker")
 
     async def work() -> None:
@@ -31,7 +32,7 @@ def test_jobs_are_done_in_order_by_one_thread(run: Any) -> None:
     worker.close()
 
 
-def test_a_job_that_nobody_waits_for_is_not_begun(run: Any, until: Any) -> None:
+def test_a_job_that_nobody_waits_for_is_not_begun() -> None:
     worker = Worker("worker", "the worker")
     gate, entered = threading.Event(), threading.Event()
     done: list[str] = []
@@ -62,7 +63,7 @@ def test_a_job_that_nobody_waits_for_is_not_begun(run: Any, until: Any) -> None:
     assert not worker.is_idle
 
 
-def test_closing_fails_what_waits(run: Any, until: Any) -> None:
+def test_closing_fails_what_waits() -> None:
     worker = Worker("worker", "the worker")
     gate, entered = threading.Event(), threading.Event()
 

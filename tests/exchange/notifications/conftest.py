@@ -44,22 +44,17 @@ def publisher(connection: Any) -> Iterator[Publisher]:
         yield made
 
 
-@pytest.fixture
-def alarm() -> Callable[..., Alarm]:
-    """Makes alarms about MD=EMS1/ME=NE-7."""
-
-    def make(cause: str = "LOS", severity: str = "CRITICAL", qualifier: str | None = None, **fields: Any) -> Alarm:
-        told = ProbableCauseType(probable_cause=ProbableCauseEnumType(cause), qualifier=qualifier)
-        given = {
-            "object_name": name("MD=EMS1/ME=NE-7"),
-            "object_type": "ME",
-            "probable_cause": told,
-            "perceived_severity": PerceivedSeverityType(severity),
-            "acknowledge_indication": AcknowledgeIndicationType.UNACKNOWLEDGED,
-        }
-        return Alarm(**{**given, **fields})
-
-    return make
+def alarm(cause: str = "LOS", severity: str = "CRITICAL", qualifier: str | None = None, **fields: Any) -> Alarm:
+    """An alarm about MD=EMS1/ME=NE-7."""
+    told = ProbableCauseType(probable_cause=ProbableCauseEnumType(cause), qualifier=qualifier)
+    given = {
+        "object_name": name("MD=EMS1/ME=NE-7"),
+        "object_type": "ME",
+        "probable_cause": told,
+        "perceived_severity": PerceivedSeverityType(severity),
+        "acknowledge_indication": AcknowledgeIndicationType.UNACKNOWLEDGED,
+    }
+    return Alarm(**{**given, **fields})
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -39,6 +38,9 @@ from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
 from mtosi_jms.stubs.nrb.rscodis import ResourceObjectDiscovery
 from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
 from mtosi_jms.validation import SchemaSet, Validator
+
+from ...waiting import PATIENCE, background
+from .conftest import alarm
 
 DAY, HALF_HOUR = 86_400_000, 1_800_000
 
@@ -77,7 +79,7 @@ def test_events_go_to_the_topic_of_their_category(
 
 
 @pytest.mark.obligation("R9a", "R19", "C13", "C30")
-def test_a_notification_as_it_goes_out(publisher: Publisher, alarm: Any) -> None:
+def test_a_notification_as_it_goes_out(publisher: Publisher) -> None:
     """R13a, C13: no reply address, no correlation id; the configured attributes of Table 4 and no others."""
     sent = publisher.publish(alarm())
     properties = dict(sent.properties)
@@ -101,7 +103,7 @@ def test_a_notification_as_it_goes_out(publisher: Publisher, alarm: Any) -> None
     assert (envelope.body.topic, len(envelope.body.message.common_event_information)) == ("FAULT", 1)
 
 
-def test_what_is_published_is_valid(publisher: Publisher, alarm: Any) -> None:
+def test_what_is_published_is_valid(publisher: Publisher) -> None:
     validator = Validator(SchemaSet.load())
     now = dt.datetime(2026, 5, 4, 12, 0, tzinfo=dt.UTC)
     published = [
@@ -118,7 +120,7 @@ def test_what_is_published_is_valid(publisher: Publisher, alarm: Any) -> None:
     "chosen", [frozenset[str](), frozenset({"objectName"}), frozenset({"EventType", "sourceTime"})]
 )
 def test_the_profile_says_which_attributes_become_properties(
-    chosen: frozenset[str], connection: Any, alarm: Any, topics: Any
+    chosen: frozenset[str], connection: Any, topics: Any
 ) -> None:
     """R9a, R19, R20b."""
     profile = BindingProfile(filter_properties=chosen)
@@ -144,7 +146,7 @@ def test_figure_10_routes_state_changes_to_faults(connection: Any, topics: Any) 
 
 
 @pytest.mark.obligation("C29")
-def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher, alarm: Any) -> None:
+def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher) -> None:
     """C29."""
     for event in (Heartbeat(), FileTransferStatus()):
         with pytest.raises(ConfigError, match="belongs to no category"):
@@ -154,7 +156,7 @@ def test_events_of_no_category_go_where_the_caller_says(publisher: Publisher, al
     assert publisher.publish(alarm(), category="Inventory").destination == Topic("INVENTORY")
 
 
-def test_what_cannot_be_published(publisher: Publisher, connection: Any, alarm: Any) -> None:
+def test_what_cannot_be_published(publisher: Publisher, connection: Any) -> None:
     with pytest.raises(ConfigError, match="AlarmType is a type, not an event"):
         publisher.publish(AlarmType(perceived_severity=PerceivedSeverityType.MAJOR, acknowledge_indication=None))  # type: ignore[arg-type]
     with pytest.raises(EncodeError):
@@ -183,7 +185,7 @@ def test_publishers_that_cannot_be(connection: Any) -> None:
 
 
 @pytest.mark.obligation("C13")
-def test_literal_rule_16_for_notifications(connection: Any, alarm: Any, topics: Any) -> None:
+def test_literal_rule_16_for_notifications(connection: Any, topics: Any) -> None:
     """C13: by the letter, the sender's destination stands in JMSReplyTo of everything."""
     profile = BindingProfile.preset("literal")
     sent = Publisher(connection, topics, sender_uri="jms/EmsOS", profile=profile).publish(alarm())
@@ -191,7 +193,7 @@ def test_literal_rule_16_for_notifications(connection: Any, alarm: Any, topics: 
 
 
 @pytest.mark.obligation("F10", "P25", "P34")
-def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publisher, alarm: Any) -> None:
+def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publisher) -> None:
     """F10, P34: four receipts for a pair of events."""
     subscribers = [subscribe(connection, topic) for _ in range(2) for topic in ("jms/InventoryTopic", "jms/FaultTopic")]
     publisher.publish(ResourceObjectCreation(object_type="ME"))
@@ -201,7 +203,7 @@ def test_figure_10_two_topics_two_subscribers(connection: Any, publisher: Publis
 
 
 @pytest.mark.obligation("O11")
-def test_several_publishers_share_a_topic(connection: Any, alarm: Any, topics: Any) -> None:
+def test_several_publishers_share_a_topic(connection: Any, topics: Any) -> None:
     """O11."""
     subscriber = subscribe(connection, "jms/FaultTopic")
     for sender in ("A", "B"):
@@ -211,7 +213,7 @@ def test_several_publishers_share_a_topic(connection: Any, alarm: Any, topics: A
 
 
 @pytest.mark.obligation("O12a", "O2")
-def test_notifications_over_a_queue(connection: Any, alarm: Any) -> None:
+def test_notifications_over_a_queue(connection: Any) -> None:
     """O12a: each goes to one of the subscribers, and waits for one."""
     publisher = Publisher(connection, {"Fault": Queue("ALARMS")}, sender_uri="jms/EmsOS")
     publisher.publish(alarm())
@@ -225,7 +227,7 @@ def message_of(*events: Any, header: bool = True) -> bytes:
     return Envelope(header=Header(activity_name="notify") if header else None, body=body).encode()
 
 
-def test_messages_that_cannot_be_read_go_to_the_hook(connection: Any, publisher: Publisher, alarm: Any) -> None:
+def test_messages_that_cannot_be_read_go_to_the_hook(connection: Any, publisher: Publisher) -> None:
     errors: list[Exception] = []
     subscriber = subscribe(connection, "jms/FaultTopic", on_error=errors.append)
     session = connection.session()
@@ -237,9 +239,7 @@ def test_messages_that_cannot_be_read_go_to_the_hook(connection: Any, publisher:
     assert [type(error) for error in errors] == [MalformedXmlError, EnvelopeError, EnvelopeError, MalformedXmlError]
 
 
-def test_without_a_hook_they_are_raised_and_iteration_may_go_on(
-    connection: Any, publisher: Publisher, alarm: Any
-) -> None:
+def test_without_a_hook_they_are_raised_and_iteration_may_go_on(connection: Any, publisher: Publisher) -> None:
     subscriber = subscribe(connection, "jms/FaultTopic")
     connection.session().send(Topic("FAULT"), JmsMessage(body=b"<torn"))
     publisher.publish(alarm())
@@ -249,7 +249,7 @@ def test_without_a_hook_they_are_raised_and_iteration_may_go_on(
     assert connection.provider.held() == 0
 
 
-def test_what_is_no_notification_is_handed_out_as_it_is(connection: Any, alarm: Any) -> None:
+def test_what_is_no_notification_is_handed_out_as_it_is(connection: Any) -> None:
     subscriber = subscribe(connection, "jms/FaultTopic")
     body = message_of(alarm()).replace(b"http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1", b"urn:other")
     connection.session().send(Topic("FAULT"), JmsMessage(body=body))
@@ -257,28 +257,24 @@ def test_what_is_no_notification_is_handed_out_as_it_is(connection: Any, alarm: 
     assert found.tag == "{urn:other}notify"
 
 
-def test_a_subscriber_that_waits_gets_what_comes(
-    connection: Any, publisher: Publisher, background: Callable[..., Future[Any]], patience: float, alarm: Any
-) -> None:
+def test_a_subscriber_that_waits_gets_what_comes(connection: Any, publisher: Publisher) -> None:
     subscriber = Subscriber(connection, "jms/FaultTopic")
     received = background(lambda: next(subscriber))
     publisher.publish(alarm())
-    assert isinstance(received.result(patience).event, Alarm)
+    assert isinstance(received.result(PATIENCE).event, Alarm)
 
 
-def test_closing_ends_the_iteration(connection: Any, background: Callable[..., Future[Any]], patience: float) -> None:
+def test_closing_ends_the_iteration(connection: Any) -> None:
     waiting: Future[Loss] = Future()
     with Subscriber(connection, "jms/FaultTopic", heartbeat=0.01, on_loss=waiting.set_result) as subscriber:
         received = background(lambda: list(subscriber))
-        waiting.result(patience)
+        waiting.result(PATIENCE)
         subscriber.close()
-        assert received.result(patience) == []
+        assert received.result(PATIENCE) == []
     assert connection.consumers(Topic("FAULT")) == 0
 
 
-def test_a_time_out_ends_the_iteration_and_not_the_subscription(
-    connection: Any, publisher: Publisher, alarm: Any
-) -> None:
+def test_a_time_out_ends_the_iteration_and_not_the_subscription(connection: Any, publisher: Publisher) -> None:
     subscriber = Subscriber(connection, "jms/FaultTopic", timeout=0.01)
     assert list(subscriber) == []
     publisher.publish(alarm())
@@ -293,7 +289,7 @@ def test_subscribers_that_cannot_be(connection: Any) -> None:
     assert connection.consumers(Topic("FAULT")) == 0
 
 
-def test_every_message_is_landed(tmp_path: Path, connection: Any, publisher: Publisher, alarm: Any) -> None:
+def test_every_message_is_landed(tmp_path: Path, connection: Any, publisher: Publisher) -> None:
     """Unreadable ones too; all are in the acknowledgement log."""
     errors: list[Exception] = []
     with DurableLanding(tmp_path / "landing", ack_log=tmp_path / "ack.jsonl") as landing:
@@ -307,7 +303,7 @@ def test_every_message_is_landed(tmp_path: Path, connection: Any, publisher: Pub
     assert len(errors) == 1
 
 
-def test_a_message_that_cannot_be_landed_is_delivered_again(connection: Any, publisher: Publisher, alarm: Any) -> None:
+def test_a_message_that_cannot_be_landed_is_delivered_again(connection: Any, publisher: Publisher) -> None:
     class Failing:
         failures = 1
 

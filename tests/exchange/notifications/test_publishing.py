@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,9 @@ from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
 from mtosi_jms.testing import connect_privately
 from mtosi_jms.xmlbind import RawXml
 
+from ...waiting import PATIENCE, background
+from .conftest import alarm
+
 MakeAlarm = Callable[..., Alarm]
 STRICT = BindingProfile(validation="strict")
 NO_FILTERS = BindingProfile(filter_properties=frozenset())
@@ -48,7 +50,7 @@ def events(subscriber: Subscriber) -> list[Any]:
 
 
 @pytest.mark.obligation("R9a", "R9b", "R9c")
-def test_publishers_of_a_system_map_the_same(connection: Any, topics: Any, alarm: MakeAlarm) -> None:
+def test_publishers_of_a_system_map_the_same(connection: Any, topics: Any) -> None:
     """Some attributes for all events, others for alarms; two publishers, one result."""
     system = SystemProfile(
         binding=BindingProfile(filter_properties=frozenset({"EventType", "objectType"})),
@@ -90,7 +92,7 @@ def test_one_event_that_differs_is_enough(connection: Any, topics: dict[str, str
         Publisher(connection, topics, sender_uri="jms/EmsOS", system=system, profile=BindingProfile())
 
 
-def test_other_switches_are_each_publishers_own(connection: Any, topics: Any, alarm: MakeAlarm) -> None:
+def test_other_switches_are_each_publishers_own(connection: Any, topics: Any) -> None:
     profile = BindingProfile(priority=7, ttl={"AlarmInformation": 1000})
     publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", system=SystemProfile(), profile=profile)
     sent = publisher.publish(alarm())
@@ -143,9 +145,7 @@ def test_nothing_is_sent_at_the_start(connection: Any, topics: dict[str, str]) -
 
 
 @pytest.mark.obligation("C30")
-def test_events_share_messages_only_where_no_selector_goes_by_them(
-    connection: Any, topics: Any, alarm: MakeAlarm
-) -> None:
+def test_events_share_messages_only_where_no_selector_goes_by_them(connection: Any, topics: Any) -> None:
     published = [alarm(), alarm("LOF"), ResourceObjectCreation(object_type="ME"), alarm("AIS")]
     with Publisher(connection, topics, sender_uri="jms/EmsOS") as filterable:
         assert [len(_events(message)) for message in filterable.publish_all(published)] == [1, 1, 1, 1]
@@ -163,7 +163,7 @@ def test_events_share_messages_only_where_no_selector_goes_by_them(
 
 
 @pytest.mark.obligation("C30")
-def test_long_runs_are_cut(connection: Any, topics: dict[str, str], alarm: MakeAlarm) -> None:
+def test_long_runs_are_cut(connection: Any, topics: dict[str, str]) -> None:
     many = [alarm()] * 101
     with Publisher(connection, topics, sender_uri="jms/EmsOS", profile=NO_FILTERS) as publisher:
         assert [len(_events(message)) for message in publisher.publish_all(many)] == [100, 1]
@@ -171,7 +171,7 @@ def test_long_runs_are_cut(connection: Any, topics: dict[str, str], alarm: MakeA
 
 
 @pytest.mark.obligation("C30")
-def test_of_a_message_of_the_callers_what_all_events_share(publisher: Publisher, alarm: MakeAlarm) -> None:
+def test_of_a_message_of_the_callers_what_all_events_share(publisher: Publisher) -> None:
     message = NotifyMessage(common_event_information=[alarm(severity="MAJOR"), alarm(severity="MINOR")])
     sent = publisher.publish_message(message)
     assert {key: sent.properties.get(f"MTOSI_{key}") for key in ("EventType", "objectType", "perceivedSeverity")} == {
@@ -188,7 +188,7 @@ def test_of_a_message_of_the_callers_what_all_events_share(publisher: Publisher,
             publisher.publish_message(nothing)
 
 
-def test_attributes_that_one_event_does_not_map_are_not_mapped(connection: Any, topics: Any, alarm: MakeAlarm) -> None:
+def test_attributes_that_one_event_does_not_map_are_not_mapped(connection: Any, topics: Any) -> None:
     system = SystemProfile(attributes={"ObjectDeletion": frozenset({"EventType"})})
     publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", system=system)
     mixed = NotifyMessage(common_event_information=[alarm(), ResourceObjectDeletion(object_type="ME")])
@@ -265,7 +265,7 @@ def test_a_url_is_no_connection(topics: dict[str, str]) -> None:
         Publisher(wrong, topics, sender_uri="jms/EmsOS")
 
 
-def test_one_event_is_no_list_of_events(publisher: Publisher, alarm: MakeAlarm) -> None:
+def test_one_event_is_no_list_of_events(publisher: Publisher) -> None:
     wrong: Any
     for wrong in (alarm(), TCA):
         with pytest.raises(ConfigError, match=r"publish_all takes a list of events, not \w+; publish takes one"):
@@ -294,7 +294,7 @@ async def publisher_aio(publisher: Publisher, event: Alarm, timeout: float) -> J
 
 
 @pytest.fixture
-def crowded(alarm: MakeAlarm) -> Iterator[Publisher]:
+def crowded() -> Iterator[Publisher]:
     """A publisher to a destination that is full."""
     with (
         connect_privately({}, capacity=1, send_timeout=60) as connection,
@@ -305,7 +305,7 @@ def crowded(alarm: MakeAlarm) -> Iterator[Publisher]:
 
 
 @pytest.mark.parametrize("way", CALLS)
-def test_a_call_ends_in_its_time(way: str, crowded: Publisher, alarm: MakeAlarm) -> None:
+def test_a_call_ends_in_its_time(way: str, crowded: Publisher) -> None:
     with pytest.raises(TransportError, match=r"not sent within 0\.01 s"):
         CALLS[way](crowded, alarm(), 0.01)
     wrong: Any
@@ -315,23 +315,21 @@ def test_a_call_ends_in_its_time(way: str, crowded: Publisher, alarm: MakeAlarm)
 
 
 @pytest.mark.parametrize("way", ["publish", "aio.publish"])
-def test_a_call_behind_another_ends_in_its_time(
-    way: str, crowded: Publisher, alarm: MakeAlarm, background: Callable[..., Future[Any]], patience: float
-) -> None:
-    waiting = background(lambda: CALLS["aio.publish" if way == "publish" else "publish"](crowded, alarm(), patience))
+def test_a_call_behind_another_ends_in_its_time(way: str, crowded: Publisher) -> None:
+    waiting = background(lambda: CALLS["aio.publish" if way == "publish" else "publish"](crowded, alarm(), PATIENCE))
     with pytest.raises(TransportError, match=r"not sent within 0\.0\d s"):
         CALLS[way](crowded, alarm(), 0.05)
     crowded.close()
-    assert isinstance(waiting.exception(patience), IllegalStateError | TransportError)
+    assert isinstance(waiting.exception(PATIENCE), IllegalStateError | TransportError)
 
 
-def test_the_time_of_several_messages_is_one(crowded: Publisher, alarm: MakeAlarm) -> None:
+def test_the_time_of_several_messages_is_one(crowded: Publisher) -> None:
     """Events before the one at fault may have been published: here none was."""
     with pytest.raises(ResourceLimitError, match="not sent within"):
         crowded.publish_all([alarm(), alarm()], timeout=0.01)
 
 
-def test_what_an_outbox_holds_is_sent_in_time(tmp_path: Path, alarm: MakeAlarm) -> None:
+def test_what_an_outbox_holds_is_sent_in_time(tmp_path: Path) -> None:
     with (
         connect_privately({}, capacity=1, send_timeout=60) as connection,
         Outbox(tmp_path) as outbox,

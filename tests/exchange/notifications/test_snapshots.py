@@ -45,6 +45,8 @@ from mtosi_jms.stubs.nrf.me import CommunicationStateType, ManagedElementType, M
 from mtosi_jms.stubs.nrf.ptp import Ptp
 from mtosi_jms.xmlbind import NIL, Extras, Kept, RawXml, decode, encode
 
+from .conftest import alarm
+
 At = Callable[[float], dt.datetime]
 MakeAlarm = Callable[..., Alarm]
 NE7 = "MD=EMS1/ME=NE-7"
@@ -93,7 +95,7 @@ def test_creation_of_what_is_there_replaces_it() -> None:
     assert apply_notification(snapshot, creation(software_version="2.0")) == Applied(applied.event)
 
 
-def test_deletion_takes_what_is_below(alarm: MakeAlarm) -> None:
+def test_deletion_takes_what_is_below() -> None:
     """Ports and cards, and alarms on any of them, known as objects or not; not what only begins alike."""
     port, card, other = f"{NE7}/PTP=1", f"{NE7}/EH=1/EQ=1", "MD=EMS1/ME=NE-77"
     there = [element(), Ptp(name=name(port)), EquipmentType(name=name(card)), element(other)]
@@ -161,7 +163,7 @@ def test_discovery() -> None:
     assert (dict(snapshot.discovered), len(snapshot)) == ({"ne9": found}, 0)
 
 
-def test_alarms_stand_until_they_are_cleared(alarm: MakeAlarm) -> None:
+def test_alarms_stand_until_they_are_cleared() -> None:
     snapshot = Snapshot()
     cleared, worse = alarm(severity="CLEARED"), alarm(severity="MAJOR")
     steps = [alarm(), alarm(), worse, alarm("LOF"), alarm(qualifier="far"), cleared, cleared]
@@ -180,7 +182,7 @@ def test_alarms_stand_until_they_are_cleared(alarm: MakeAlarm) -> None:
     assert apply_notification(Snapshot(alarms=[alarm()]), listed).changes[0].effect is Effect.ALARM_CLEARED
 
 
-def test_the_identity_of_an_alarm(alarm: MakeAlarm) -> None:
+def test_the_identity_of_an_alarm() -> None:
     layer = LayerRateType(value=LayerRateEnumType("VENDOR_EXT"), extension="LR_X")
     key = alarm_key(alarm(layer_rate=layer, qualifier="near"))
     assert key == (NE7, "VENDOR_EXT:LR_X", "LOS", "near", False, False)
@@ -195,7 +197,7 @@ def test_the_identity_of_an_alarm(alarm: MakeAlarm) -> None:
 
 @pytest.mark.obligation("NOT3")
 @pytest.mark.parametrize("form", ["attribute", "element"])
-def test_a_qualifier_in_either_form_is_part_of_the_identity(alarm: MakeAlarm, form: str) -> None:
+def test_a_qualifier_in_either_form_is_part_of_the_identity(form: str) -> None:
     """An element of the alarm has the qualifier as its identity has it, though the schema of the event lacks it."""
     element = '<alm:probableCauseQualifier xmlns:alm="urn:any"> %s </alm:probableCauseQualifier>'
 
@@ -266,7 +268,7 @@ def test_an_older_value_that_was_confirmed_meanwhile(at: At) -> None:
     assert apply_notification(snapshot, change(Me(software_version="2.0"), when=at(20))).refused is Refusal.OUTDATED
 
 
-def test_what_is_gone_stays_gone(at: At, alarm: MakeAlarm) -> None:
+def test_what_is_gone_stays_gone(at: At) -> None:
     snapshot = Snapshot([element()], [alarm()])
     apply_notification(snapshot, deletion(when=at(30)))
     for late in (creation(when=at(20)), change(Me(location="x"), when=at(20)), alarm(source_time=at(20))):
@@ -292,7 +294,7 @@ def test_a_creation_that_is_overtaken(at: At) -> None:
     assert snapshot[NE7] == element(software_version="2.0", location="Hall 2")
 
 
-def test_alarms_in_disorder(at: At, alarm: MakeAlarm) -> None:
+def test_alarms_in_disorder(at: At) -> None:
     snapshot = Snapshot()
     for event in (alarm(severity="CLEARED", os_time=at(30)), alarm(severity="MAJOR", os_time=at(20))):
         applied = apply_notification(snapshot, event)

@@ -16,6 +16,8 @@ from mtosi_jms.stubs.fmw.notmsg import SubscribeRequest
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.transport.memory import MemoryConnection
 
+from .conftest import alarm
+
 MakeAlarm = Callable[..., Alarm]
 STORED = BindingProfile(delivery_mode=DeliveryMode.PERSISTENT)
 
@@ -38,9 +40,7 @@ def noc(connection: Any) -> Any:
         ({"profile": STORED, "persistent": False}, "topic:FAULT", False),
     ],
 )
-def test_the_delivery_mode(
-    options: dict[str, Any], address: str, stored: bool, connection: Any, alarm: MakeAlarm
-) -> None:
+def test_the_delivery_mode(options: dict[str, Any], address: str, stored: bool, connection: Any) -> None:
     """The address says, else the publisher, else the profile. The header names the topic as the address does."""
     with Publisher(connection, {"Fault": address}, sender_uri="jms/EmsOS", **options) as publisher:
         sent = publisher.publish(alarm())
@@ -52,7 +52,7 @@ def test_the_delivery_mode(
     assert header.destination_uri == sent.properties["MTOSI_destinationURI"] == address.partition("?")[0]
 
 
-def test_what_a_producer_sends_is_stored_too(connection: Any, alarm: MakeAlarm) -> None:
+def test_what_a_producer_sends_is_stored_too(connection: Any) -> None:
     publisher = Publisher(connection, {"Fault": "jms/FaultTopic"}, sender_uri="jms/EmsOS", persistent=True)
     producer = ProducerService(connection, publisher)
     producer.subscribe(SubscribeRequest(consumer_epr="jms/Consumer", topic="Fault"), None)
@@ -64,7 +64,7 @@ def test_what_a_producer_sends_is_stored_too(connection: Any, alarm: MakeAlarm) 
 @pytest.mark.parametrize("durable", ["kept", None])
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_durable_subscriber_warns_of_what_is_not_stored_once(
-    way: str, durable: str | None, stored: bool, connection: Any, noc: Any, alarm: MakeAlarm
+    way: str, durable: str | None, stored: bool, connection: Any, noc: Any
 ) -> None:
     subscriber = Subscriber(noc, "jms/FaultTopic", durable=durable, timeout=0)
     with Publisher(connection, {"Fault": "jms/FaultTopic"}, sender_uri="jms/EmsOS", persistent=True) as publisher:

@@ -33,6 +33,9 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.testing import connect_privately
 from mtosi_jms.xmlbind import RawXml
 
+from ...waiting import PATIENCE
+from .conftest import alarm
+
 MakeAlarm = Callable[..., Alarm]
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic"}
 MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
@@ -65,7 +68,6 @@ def test_subscribe_makes_a_consumer_and_sends_nothing(
     broker: LocalBroker,
     connection: Any,
     publisher: Publisher,
-    alarm: MakeAlarm,
 ) -> None:
     others = [Subscriber(connection, topic, timeout=0) for topic in TOPICS.values()]
     told = local.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=expression_of(MAJOR))
@@ -131,7 +133,7 @@ def test_when_one_topic_fails_no_consumer_stays(connection: Any) -> None:
 
 
 @pytest.mark.obligation("P26")
-def test_notify_is_one_way(local: NotificationBroker, connection: Any, alarm: MakeAlarm) -> None:
+def test_notify_is_one_way(local: NotificationBroker, connection: Any) -> None:
     subscriber = Subscriber(connection, "jms/FaultTopic", timeout=0)
     message = NotifyMessage(common_event_information=[alarm(), ResourceObjectCreation(object_type="ME")])
     assert local.notify(topic="Fault", message=message) is None
@@ -171,9 +173,7 @@ def remote(producer: ProducerService, connection: Any) -> Iterator[NotificationP
 
 
 @pytest.mark.obligation("C40", "P24")
-def test_subscribe_over_soap(
-    remote: NotificationProducer, producer: ProducerService, connection: Any, alarm: MakeAlarm
-) -> None:
+def test_subscribe_over_soap(remote: NotificationProducer, producer: ProducerService, connection: Any) -> None:
     """The request goes to the producer; what meets the filter comes to the consumer's own queue."""
     told = remote.subscribe(consumer_epr="jms/Consumer", topic="Fault", selector=expression_of(MAJOR))
     (subscription,) = producer.subscriptions.values()
@@ -199,7 +199,7 @@ def test_subscribe_over_soap(
 
 @pytest.mark.obligation("C40")
 def test_the_consumer_may_be_a_service(
-    remote: NotificationProducer, producer: ProducerService, connection: Any, alarm: MakeAlarm, patience: float
+    remote: NotificationProducer, producer: ProducerService, connection: Any
 ) -> None:
     """NotificationConsumer is served like any interface."""
     received: Future[Any] = Future()
@@ -211,13 +211,11 @@ def test_the_consumer_may_be_a_service(
     remote.subscribe(consumer_epr="jms/Consumer", topic="jms/FaultTopic")
     with mtosi.Supplier(connection, "jms/Consumer", [Noc()]):
         producer.publish(alarm())
-        assert len(received.result(patience).message.common_event_information) == 1
+        assert len(received.result(PATIENCE).message.common_event_information) == 1
 
 
 @pytest.mark.obligation("C40")
-def test_topics_of_a_subscription(
-    remote: NotificationProducer, producer: ProducerService, connection: Any, alarm: MakeAlarm
-) -> None:
+def test_topics_of_a_subscription(remote: NotificationProducer, producer: ProducerService, connection: Any) -> None:
     told = remote.subscribe(consumer_epr="jms/Consumer")
     given = [alarm(), ResourceObjectCreation(object_type="ME"), Heartbeat()]
     assert [len(producer.publish(event)) for event in given] == [1, 1, 1], "what concerns all topics comes once"
@@ -258,9 +256,7 @@ def test_a_producer_has_the_topics_of_its_publisher(remote: NotificationProducer
         assert fault.value.kind == "invalidTopic"
 
 
-def test_one_subscriber_that_cannot_be_reached_is_no_harm_to_others(
-    alarm: MakeAlarm, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_subscriber_that_cannot_be_reached_is_no_harm_to_others(caplog: pytest.LogCaptureFixture) -> None:
     """A queue that is full, and one that is not."""
     errors: list[Exception] = []
     names = {**{topic: f"topic:{name}" for name, topic in TOPICS.items()}, "jms/A": "queue:A", "jms/B": "queue:B"}

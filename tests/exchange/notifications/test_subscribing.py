@@ -33,6 +33,9 @@ from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection
 from mtosi_jms.xmlbind import RawXml
 
+from ...waiting import PATIENCE, background
+from .conftest import alarm
+
 MakeAlarm = Callable[..., Alarm]
 NOTMSG = "http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1"
 MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
@@ -55,7 +58,7 @@ def events(subscriber: Subscriber) -> list[Any]:
         pytest.param(P.perceivedSeverity == "MAJOR", id="built"),
     ],
 )
-def test_a_selector_in_any_form(selector: Any, connection: Any, publisher: Publisher, alarm: MakeAlarm) -> None:
+def test_a_selector_in_any_form(selector: Any, connection: Any, publisher: Publisher) -> None:
     subscriber = subscribe(connection, selector=selector)
     for severity in ("MINOR", "MAJOR", "CLEARED"):
         publisher.publish(alarm(severity=severity))
@@ -90,9 +93,7 @@ def test_what_no_notification_can_meet_is_told(connection: Any, caplog: pytest.L
 
 
 @pytest.mark.obligation("P8")
-def test_a_durable_subscription_keeps_what_nobody_receives(
-    connection: Any, publisher: Publisher, alarm: MakeAlarm
-) -> None:
+def test_a_durable_subscription_keeps_what_nobody_receives(connection: Any, publisher: Publisher) -> None:
     def connect() -> MemoryConnection:
         return MemoryConnection(connection.provider, connection.names, client_id="noc")
 
@@ -221,9 +222,9 @@ def test_a_heartbeat_that_fails_does_not_end_them(connection: Any, topics: Any, 
             Heartbeats(publisher, wrong)
 
 
-def test_the_thread_timer_beats(publisher: Publisher, connection: Any, patience: float) -> None:
+def test_the_thread_timer_beats(publisher: Publisher, connection: Any) -> None:
     """The default timer: what comes is waited for, and stopping stops."""
-    subscriber = Subscriber(connection, "jms/FaultTopic", timeout=patience)
+    subscriber = Subscriber(connection, "jms/FaultTopic", timeout=PATIENCE)
     beats = Heartbeats(publisher, 0.001).start()
     assert [type(next(subscriber).event) for _ in range(3)] == [Heartbeat] * 3
     beats.stop()
@@ -270,9 +271,7 @@ def test_each_sender_is_watched(connection: Any, topics: Any, clock: ManualClock
     assert told(losses)[1:] == [("HEARTBEAT", "B", True)]
 
 
-def test_other_events_are_no_heartbeat(
-    publisher: Publisher, connection: Any, clock: ManualClock, alarm: MakeAlarm
-) -> None:
+def test_other_events_are_no_heartbeat(publisher: Publisher, connection: Any, clock: ManualClock) -> None:
     """They came, the heartbeat before them did not: it is lost, and others may be."""
     subscriber = subscribe(connection, heartbeat=30, clock=clock)
     clock.advance(40)
@@ -281,16 +280,14 @@ def test_other_events_are_no_heartbeat(
     assert len(subscriber.losses) == 1
 
 
-def test_who_waits_is_told_when_a_heartbeat_is_overdue(
-    connection: Any, background: Callable[..., Future[Any]], patience: float
-) -> None:
+def test_who_waits_is_told_when_a_heartbeat_is_overdue(connection: Any) -> None:
     """It waits in real time; the loss is told while no message comes, and it goes on waiting."""
     losses: Future[Loss] = Future()
     with Subscriber(connection, "jms/FaultTopic", heartbeat=0.01, on_loss=losses.set_result) as subscriber:
         received = background(lambda: list(subscriber))
-        loss = losses.result(patience)
+        loss = losses.result(PATIENCE)
         assert not received.done()
-    assert received.result(patience) == []
+    assert received.result(PATIENCE) == []
     assert told([loss]) == [("HEARTBEAT", "", False)]
 
 
@@ -349,9 +346,7 @@ def test_the_end_of_a_loss_that_nobody_saw_begin(publisher: Publisher, connectio
     assert told(losses) == [("SENDER", "jms/EmsOS", True)]
 
 
-def test_a_provider_that_fails_in_between(
-    publisher: Publisher, connection: Any, alarm: MakeAlarm, tmp_path: Path
-) -> None:
+def test_a_provider_that_fails_in_between(publisher: Publisher, connection: Any, tmp_path: Path) -> None:
     class Failing(Inbox):
         """Looked at before the provider."""
 

@@ -17,7 +17,7 @@ from mtosi_jms.jms.message import DeliveryMode, JmsMessage, jms_type_name
 from mtosi_jms.jms.selector import Selector, parse
 from mtosi_jms.jms.selector._render import render
 
-from ...transport.jvm.clients import jars_of  # noqa: TID252
+from ...transport.jvm.clients import jars_of
 
 NAMES = {True: "TRUE", False: "FALSE", None: "NULL"}
 

@@ -72,26 +72,21 @@ def _of(request: pytest.FixtureRequest, name: str) -> set[Any]:
     return {one for marker in request.node.iter_markers(name) for one in marker.args}
 
 
-@pytest.fixture
-def text() -> Callable[..., JmsMessage]:
-    """Makes a message that a number, or a word, tells from others."""
-
-    def make(number: int | str, **fields: Any) -> JmsMessage:
-        return JmsMessage(body=f"<n>{number}</n>".encode(), **fields)
-
-    return make
+def text(number: int | str, **fields: Any) -> JmsMessage:
+    """A message that a number, or a word, tells from others."""
+    return JmsMessage(body=f"<n>{number}</n>".encode(), **fields)
 
 
-def _take(consumer: Consumer) -> Delivery:
+def name_of(message: JmsMessage) -> str:
+    """What `text` was called with, as text."""
+    return message.body.decode().removeprefix("<n>").removesuffix("</n>")
+
+
+def take(consumer: Consumer) -> Delivery:
+    """The next message, which must come."""
     delivery = consumer.receive(SOON)
     assert delivery is not None, "no message came"
     return delivery
-
-
-@pytest.fixture
-def take() -> Callable[[Consumer], Delivery]:
-    """The next message, which must come."""
-    return _take
 
 
 @pytest.fixture
@@ -133,20 +128,9 @@ def bodies(drain: Callable[[Consumer], list[JmsMessage]]) -> Callable[[Consumer]
     """What tells the messages that are there, each acknowledged."""
 
     def all_of(consumer: Consumer) -> list[str]:
-        return [named(message) for message in drain(consumer)]
+        return [name_of(message) for message in drain(consumer)]
 
     return all_of
-
-
-def named(message: JmsMessage) -> str:
-    """What `text` was called with."""
-    return message.body.decode().removeprefix("<n>").removesuffix("</n>")
-
-
-@pytest.fixture
-def name_of() -> Callable[[JmsMessage], str]:
-    """What a message of `text` was made with, as text."""
-    return named
 
 
 @pytest.fixture
@@ -203,15 +187,3 @@ class Holding:
         assert self.release.wait(self._patience)
         self._last(delivery)
         self.left.set()
-
-
-@pytest.fixture
-def listener() -> type[Ear]:
-    """Makes listeners that remember."""
-    return Ear
-
-
-@pytest.fixture
-def slow_listener() -> type[Holding]:
-    """Makes listeners that stay in the middle of their work."""
-    return Holding

@@ -10,15 +10,15 @@ from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import AckMode, Capability, Connection
 
+from .conftest import name_of, take, text
+
 
 class TestLazily:
     """DUPS_OK."""
 
     @pytest.mark.obligation("P19")
     @pytest.mark.parametrize("count", [1, 5, 100])
-    def test_close_acknowledges(
-        self, connection: Connection, queue: Queue, count: int, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_close_acknowledges(self, connection: Connection, queue: Queue, count: int, nothing: Any) -> None:
         with connection.session(AckMode.DUPS_OK) as session:
             for number in range(count):
                 session.send(queue, text(number))
@@ -29,7 +29,7 @@ class TestLazily:
 
     @pytest.mark.obligation("P19")
     def test_recover_may_bring_duplicates_and_loses_nothing(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, name_of: Any, drain: Any
+        self, connection: Connection, queue: Queue, drain: Any
     ) -> None:
         session = connection.session(AckMode.DUPS_OK)
         for number in range(60):
@@ -42,9 +42,7 @@ class TestLazily:
         assert {name_of(message) for message in rest} >= {str(number) for number in range(50, 60)}
         assert all(message.redelivered for message in rest if name_of(message) in first)
 
-    def test_closing_the_consumer_acknowledges(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_closing_the_consumer_acknowledges(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         session = connection.session(AckMode.DUPS_OK)
         session.send(queue, text(1))
         with session.consumer(queue) as consumer:
@@ -61,9 +59,7 @@ def test_what_was_acknowledged_comes_once(
     queue: Queue,
     delivery_mode: DeliveryMode,
     ack_mode: AckMode,
-    text: Any,
     drain: Any,
-    name_of: Any,
     nothing: Any,
 ) -> None:
     """NON_PERSISTENT at most once, while the provider runs, as is PERSISTENT."""
@@ -80,7 +76,7 @@ def test_what_was_acknowledged_comes_once(
 @pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_a_transaction_over_both_kinds(
-    connection: Connection, kind: str, request: pytest.FixtureRequest, text: Any, take: Any, nothing: Any, bodies: Any
+    connection: Connection, kind: str, request: pytest.FixtureRequest, nothing: Any, bodies: Any
 ) -> None:
     """Taken from one destination and sent to another: both, or neither."""
     source = request.getfixturevalue(kind)

@@ -13,15 +13,16 @@ from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import AckMode, Capability, Connection, Session
 
+from ...waiting import PATIENCE, background
+from .conftest import take, text
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
 
 
 class TestAcknowledging:
     @pytest.mark.obligation("P19")
-    def test_auto_needs_no_acknowledgement(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_auto_needs_no_acknowledgement(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         """P19."""
         with connection.session(AckMode.AUTO) as session:
             session.send(queue, text(1))
@@ -31,9 +32,7 @@ class TestAcknowledging:
         delivery.acknowledge()
 
     @pytest.mark.obligation("P19", "F1")
-    def test_what_is_acknowledged_is_gone(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_what_is_acknowledged_is_gone(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         with connection.session() as session:
             session.send(queue, text(1))
             delivery = take(session.consumer(queue))
@@ -45,9 +44,7 @@ class TestAcknowledging:
     @pytest.mark.parametrize("what", ["session", "connection"])
     @pytest.mark.capability(Capability.DELIVERY_COUNT)
     @pytest.mark.obligation("T1.10")
-    def test_what_is_not_comes_again_after_close(
-        self, provider: Any, queue: Queue, what: str, text: Any, take: Any
-    ) -> None:
+    def test_what_is_not_comes_again_after_close(self, provider: Any, queue: Queue, what: str) -> None:
         """T1.10: marked, and counted."""
         first = provider.connect()
         first.start()
@@ -69,7 +66,7 @@ class TestAcknowledging:
     @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
     @pytest.mark.parametrize("what", ["session", "connection"])
     def test_what_comes_again_is_marked_for_anybody(
-        self, started: Any, queue: Queue, what: str, delivery_mode: DeliveryMode, text: Any, take: Any
+        self, started: Any, queue: Queue, what: str, delivery_mode: DeliveryMode
     ) -> None:
         first = started()
         session = first.session()
@@ -81,9 +78,7 @@ class TestAcknowledging:
         assert again.delivery_count == 2
 
     @pytest.mark.obligation("P19")
-    def test_each_message_is_acknowledged_by_itself(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any
-    ) -> None:
+    def test_each_message_is_acknowledged_by_itself(self, connection: Connection, queue: Queue, drain: Any) -> None:
         """CLIENT here is individual: the second alone, and the first and third come again, in order."""
         with connection.session() as session:
             for number in range(3):
@@ -95,9 +90,7 @@ class TestAcknowledging:
 
     @pytest.mark.capability(Capability.DELIVERY_COUNT)
     @pytest.mark.obligation("T1.10", "001-I16")
-    def test_recover_delivers_again_in_order(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any
-    ) -> None:
+    def test_recover_delivers_again_in_order(self, connection: Connection, queue: Queue, drain: Any) -> None:
         session = connection.session()
         for number in range(4):
             session.send(queue, text(number))
@@ -111,7 +104,7 @@ class TestAcknowledging:
         assert [m.delivery_count for m in again] == [2, 2, 2, 1]
 
     @pytest.mark.capability(Capability.DELIVERY_COUNT)
-    def test_every_delivery_is_counted(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+    def test_every_delivery_is_counted(self, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         session.send(queue, text(1))
         consumer = session.consumer(queue)
@@ -122,7 +115,7 @@ class TestAcknowledging:
         assert counts == [1, 2, 3, 4]
 
     def test_closing_a_consumer_keeps_what_it_handed_out(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+        self, connection: Connection, queue: Queue, nothing: Any
     ) -> None:
         with connection.session() as session:
             session.send(queue, text(1))
@@ -133,7 +126,7 @@ class TestAcknowledging:
         assert nothing(connection.session().consumer(queue))
 
     def test_an_expired_message_does_not_come_again(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
+        self, provider: Any, connection: Connection, queue: Queue, nothing: Any
     ) -> None:
         session = connection.session()
         session.send(queue, text(1, time_to_live_ms=2_000))
@@ -147,11 +140,7 @@ class TestAcknowledging:
         self,
         connection: Connection,
         queue: Queue,
-        background: Background,
         until_blocked: UntilBlocked,
-        patience: float,
-        text: Any,
-        take: Any,
     ) -> None:
         holder, waiter = connection.session(), connection.session()
         holder.send(queue, text(1))
@@ -160,4 +149,4 @@ class TestAcknowledging:
         future = background(consumer.receive)
         until_blocked(waiter)
         holder.close()
-        assert future.result(patience).message.redelivered
+        assert future.result(PATIENCE).message.redelivered

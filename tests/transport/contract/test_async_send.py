@@ -14,6 +14,9 @@ from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
 from mtosi_jms.transport import Capability, Connection
 
+from ...waiting import PATIENCE, background
+from .conftest import take, text
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 REFUSED = TransportError("refused")
 
@@ -52,25 +55,23 @@ class Told:
 class TestTelling:
     @pytest.mark.obligation("A1", "A2", "A4", "A5", "A6", "A10", "A21")
     def test_success_is_told_when_the_provider_has_the_message(
-        self, connection: Connection, queue: Queue, gate: Any, text: Any, patience: float
+        self, connection: Connection, queue: Queue, gate: Any
     ) -> None:
         session, told, message = connection.session(), Told(), text(1)
         assert session.send(queue, message, told) is message
-        assert gate.await_held(1, patience)
+        assert gate.await_held(1, PATIENCE)
         assert told.calls == []
         gate.release()
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         [(what, sent, error)] = told.calls
         assert (what, error) == ("completed", None)
         assert sent.body is message.body
 
     @pytest.mark.obligation("A22")
-    def test_the_headers_of_the_provider_are_set_then(
-        self, connection: Connection, queue: Queue, text: Any, patience: float, take: Any
-    ) -> None:
+    def test_the_headers_of_the_provider_are_set_then(self, connection: Connection, queue: Queue) -> None:
         session, told = connection.session(), Told()
         session.send(queue, text(1, time_to_live_ms=60_000), told)
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         sent = told.calls[0][1]
         assert sent.destination == queue
         assert sent.timestamp_ms
@@ -81,15 +82,15 @@ class TestTelling:
 
     @pytest.mark.obligation("A3", "A4", "A8", "A28")
     def test_failure_is_told_with_the_message_that_failed(
-        self, connection: Connection, queue: Queue, gate: Any, text: Any, patience: float
+        self, connection: Connection, queue: Queue, gate: Any
     ) -> None:
         session, told, first, second = connection.session(), Told(), text(1), text(2)
         session.send(queue, first, told)
         session.send(queue, second, told)
-        assert gate.await_held(2, patience)
+        assert gate.await_held(2, PATIENCE)
         gate.fail(REFUSED, 1)
         gate.release(0)
-        told.until(2, patience)
+        told.until(2, PATIENCE)
         assert [what for what, _, _ in told.calls] == ["completed", "failed"]
         assert told.calls[1][1] is second
         assert isinstance(told.calls[1][2], TransportError)
@@ -97,7 +98,7 @@ class TestTelling:
     @pytest.mark.parametrize("mode", DeliveryMode)
     @pytest.mark.obligation("A5", "A7", "A9")
     def test_whatever_the_delivery_mode_each_send_is_told_once(
-        self, connection: Connection, queue: Queue, mode: DeliveryMode, text: Any, patience: float, bodies: Any
+        self, connection: Connection, queue: Queue, mode: DeliveryMode, bodies: Any
     ) -> None:
         session, told = connection.session(), Told()
         for number in range(100):
@@ -107,13 +108,11 @@ class TestTelling:
         assert bodies(session.consumer(queue)) == [str(number) for number in range(100)]
 
     @pytest.mark.obligation("A8", "A9", "AX6")
-    def test_an_outcome_that_does_not_come_in_time_is_a_failure(
-        self, started: Any, queue: Queue, gate: Any, text: Any, patience: float
-    ) -> None:
+    def test_an_outcome_that_does_not_come_in_time_is_a_failure(self, started: Any, queue: Queue, gate: Any) -> None:
         """What comes later is of no account, and closing goes on."""
         session, told, message = started(completion_timeout=0.05).session(), Told(), text(1)
         session.send(queue, message, told)
-        assert gate.await_held(1, patience)
+        assert gate.await_held(1, PATIENCE)
         session.close()
         gate.release()
         [(what, failed, error)] = told.calls
@@ -124,7 +123,7 @@ class TestTelling:
 
     @pytest.mark.obligation("A9")
     def test_a_send_that_raises_is_told_to_nobody_else(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any
+        self, provider: Any, connection: Connection, queue: Queue
     ) -> None:
         session, told = connection.session(), Told()
         session.close()
@@ -134,7 +133,7 @@ class TestTelling:
 
     @pytest.mark.obligation("A9")
     @pytest.mark.capability(Capability.TEMPORARY_CHECKED)
-    def test_a_refusal_is_raised_or_told(self, provider: Any, connection: Connection, text: Any) -> None:
+    def test_a_refusal_is_raised_or_told(self, provider: Any, connection: Connection) -> None:
         """Raised where the provider refuses within the call, told where it does so later; never both."""
         other = provider.connect()
         gone = other.session().temporary_queue()
@@ -150,34 +149,32 @@ class TestTelling:
         assert raised or isinstance(told.calls[0][2], InvalidDestinationError)
 
     @pytest.mark.obligation("A10", "A30", "AX2")
-    def test_a_future_in_place_of_a_listener(
-        self, connection: Connection, queue: Queue, gate: Any, text: Any, patience: float
-    ) -> None:
+    def test_a_future_in_place_of_a_listener(self, connection: Connection, queue: Queue, gate: Any) -> None:
         session = connection.session()
         futures = [session.send_async(queue, text(number)) for number in range(3)]
-        assert gate.await_held(3, patience)
+        assert gate.await_held(3, PATIENCE)
         assert not any(future.done() for future in futures)
         assert not futures[0].cancel()
         gate.fail(REFUSED, 1)
         gate.release_all()
-        assert futures[0].result(patience).body == text(0).body
-        assert isinstance(futures[1].exception(patience), TransportError)
-        assert futures[2].result(patience).destination == queue
+        assert futures[0].result(PATIENCE).body == text(0).body
+        assert isinstance(futures[1].exception(PATIENCE), TransportError)
+        assert futures[2].result(PATIENCE).destination == queue
 
     @pytest.mark.obligation("A30")
     def test_a_future_is_done_where_the_provider_answers_at_once(
-        self, connection: Connection, queue: Queue, text: Any, patience: float, bodies: Any
+        self, connection: Connection, queue: Queue, bodies: Any
     ) -> None:
         session = connection.session()
         futures = [session.send_async(queue, text(number)) for number in range(20)]
-        assert [future.result(patience).body for future in futures] == [text(number).body for number in range(20)]
+        assert [future.result(PATIENCE).body for future in futures] == [text(number).body for number in range(20)]
         assert bodies(session.consumer(queue)) == [str(number) for number in range(20)]
 
 
 class TestOrder:
     @pytest.mark.obligation("A11", "A12")
     def test_waiting_and_asynchronous_sends_keep_their_order(
-        self, connection: Connection, queue: Queue, text: Any, bodies: Any
+        self, connection: Connection, queue: Queue, bodies: Any
     ) -> None:
         session, told = connection.session(), Told()
         for number in range(100):
@@ -191,28 +188,24 @@ class TestOrder:
         assert bodies(session.consumer(queue)) == [str(number) for number in range(100)]
 
     @pytest.mark.obligation("A11", "A12")
-    def test_a_thousand_at_once_arrive_in_order(
-        self, connection: Connection, queue: Queue, text: Any, bodies: Any, patience: float
-    ) -> None:
+    def test_a_thousand_at_once_arrive_in_order(self, connection: Connection, queue: Queue, bodies: Any) -> None:
         """Outcomes come while more is sent: a thousand messages need no thousand round trips."""
         session = connection.session()
         futures = [session.send_async(queue, text(number)) for number in range(1_000)]
-        assert all(future.result(patience).destination == queue for future in futures)
+        assert all(future.result(PATIENCE).destination == queue for future in futures)
         assert bodies(session.consumer(queue)) == [str(number) for number in range(1_000)]
 
     @pytest.mark.obligation("A12")
-    def test_sends_do_not_wait_for_each_other(
-        self, connection: Connection, queue: Queue, gate: Any, text: Any, patience: float
-    ) -> None:
+    def test_sends_do_not_wait_for_each_other(self, connection: Connection, queue: Queue, gate: Any) -> None:
         session, told = connection.session(), Told()
         for number in range(1000):
             session.send(queue, text(number), told)
-        assert gate.await_held(1000, patience)
+        assert gate.await_held(1000, PATIENCE)
         assert told.calls == []
 
     @pytest.mark.obligation("A27", "A28", "AX3")
     def test_listeners_are_called_in_the_order_of_the_sends_of_the_session(
-        self, connection: Connection, queue: Queue, gate: Any, text: Any, patience: float
+        self, connection: Connection, queue: Queue, gate: Any
     ) -> None:
         """Two producers, and confirmations from the last to the first."""
         session = connection.session()
@@ -226,25 +219,23 @@ class TestOrder:
         producers = session.producer(queue), session.producer(queue)
         for number in range(20):
             producers[number % 2].send(text(number), told)
-        assert gate.await_held(20, patience)
+        assert gate.await_held(20, PATIENCE)
         for index in reversed(range(20)):
             if index % 5 == 0:
                 gate.fail(REFUSED, index)
             else:
                 gate.release(index)
-        told.until(20, patience)
+        told.until(20, PATIENCE)
         assert [message.body for _, message, _ in told.calls] == [text(number).body for number in range(20)]
         assert [n for n, (what, _, _) in enumerate(told.calls) if what == "failed"] == [0, 5, 10, 15]
         assert len(told.threads) == 1
         assert not any(overlaps)
 
     @pytest.mark.obligation("A29")
-    def test_no_listener_runs_in_the_sending_thread(
-        self, connection: Connection, queue: Queue, text: Any, patience: float
-    ) -> None:
+    def test_no_listener_runs_in_the_sending_thread(self, connection: Connection, queue: Queue) -> None:
         session, told = connection.session(), Told()
         session.send(queue, text(1), told)
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         assert threading.current_thread() not in told.threads
 
 
@@ -266,9 +257,6 @@ class TestWaiting:
         provider: Any,
         queue: Queue,
         gate: Any,
-        text: Any,
-        background: Background,
-        patience: float,
         what: str,
         started: Any,
         bodies: Any,
@@ -277,7 +265,7 @@ class TestWaiting:
 
         def slow() -> None:
             entered.set()
-            assert leave.wait(patience)
+            assert leave.wait(PATIENCE)
 
         connection = started()
         session = connection.session(transacted=what in ("commit", "rollback"))
@@ -292,16 +280,16 @@ class TestWaiting:
             "rollback": session.rollback if session.transacted else None,
         }[what]
         assert action is not None
-        assert gate.await_held(2, patience)
+        assert gate.await_held(2, PATIENCE)
         ending = background(action)
         gate.release()
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         assert not ending.done()
         leave.set()
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         assert not ending.done()
         gate.release()
-        ending.result(patience)
+        ending.result(PATIENCE)
         assert last.done()
         assert [call[0] for call in told.calls] == ["completed"]
         expected = [] if what == "rollback" else ["1", "2"]
@@ -309,20 +297,18 @@ class TestWaiting:
 
     @pytest.mark.parametrize("what", ["producer", "session", "connection", "commit", "rollback"])
     @pytest.mark.obligation("A37", "AX4")
-    def test_a_listener_cannot_wait_for_itself(
-        self, connection: Connection, queue: Queue, text: Any, patience: float, what: str
-    ) -> None:
+    def test_a_listener_cannot_wait_for_itself(self, connection: Connection, queue: Queue, what: str) -> None:
         session = connection.session(transacted=what in ("commit", "rollback"))
         producer = session.producer(queue)
         actions = {"producer": producer.close, "session": session.close, "connection": connection.close}
         told = Told(actions.get(what) or getattr(session, what))
         producer.send(text(1), told)
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         assert [type(error) for error in told.raised] == [IllegalStateError]
         producer.send(text(2))
 
     def test_a_closed_producer_refuses_and_leaves_the_session(
-        self, connection: Connection, queue: Queue, text: Any, bodies: Any
+        self, connection: Connection, queue: Queue, bodies: Any
     ) -> None:
         session = connection.session()
         with session.producer(queue) as producer:
@@ -335,26 +321,24 @@ class TestWaiting:
 
 class TestThreads:
     @pytest.mark.obligation("A24", "A25", "A26")
-    def test_the_sender_goes_on_while_a_listener_runs(
-        self, connection: Connection, queue: Queue, text: Any, patience: float, take: Any
-    ) -> None:
+    def test_the_sender_goes_on_while_a_listener_runs(self, connection: Connection, queue: Queue) -> None:
         """And a listener may use the session as long as the sender does not."""
         session = connection.session()
         entered, leave = threading.Event(), threading.Event()
 
         def slow() -> None:
             entered.set()
-            assert leave.wait(patience)
+            assert leave.wait(PATIENCE)
             session.send(queue, text("from the listener"))
 
         told = Told(slow)
         session.send(queue, text(1), told)
-        assert entered.wait(patience)
+        assert entered.wait(PATIENCE)
         session.send(queue, text(2))
         consumer = session.consumer(queue)
         take(consumer)
         leave.set()
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         assert told.raised == []
         assert [take(consumer).message.body for _ in range(2)] == [text(2).body, text("from the listener").body]
 
@@ -364,27 +348,24 @@ class TestThreads:
         connection: Connection,
         queue: Queue,
         gate: Any,
-        text: Any,
-        background: Background,
         until_blocked: Any,
-        patience: float,
     ) -> None:
         session = connection.session()
         consumer = session.consumer(Queue(f"{queue.name}.other"))
         told = Told(session.temporary_queue)
         session.send(queue, text(1), told)
-        assert gate.await_held(1, patience)
+        assert gate.await_held(1, PATIENCE)
         receiving = background(consumer.receive)
         until_blocked(session)
         gate.release()
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         assert [type(error) for error in told.raised] == [IllegalStateError]
         assert "P4" in str(told.raised[0])
         session.close()
-        assert receiving.result(patience) is None
+        assert receiving.result(PATIENCE) is None
 
     @pytest.mark.obligation("AX5")
-    def test_a_listener_that_fails_stops_no_other(self, started: Any, queue: Queue, text: Any, patience: float) -> None:
+    def test_a_listener_that_fails_stops_no_other(self, started: Any, queue: Queue) -> None:
         reported: list[tuple[BaseException, JmsMessage]] = []
 
         class Failing:
@@ -398,16 +379,14 @@ class TestThreads:
         message, told = text(1), Told()
         session.send(queue, message, Failing())
         session.send(queue, text(2), told)
-        told.until(1, patience)
+        told.until(1, PATIENCE)
         assert [(type(error), one) for error, one in reported] == [(KeyError, message)]
 
 
 class TestMessages:
     @pytest.mark.parametrize("strict", [False, True])
     @pytest.mark.obligation("A35", "AX1")
-    def test_a_message_may_be_read_and_sent_again(
-        self, started: Any, queue: Queue, gate: Any, text: Any, patience: float, strict: bool
-    ) -> None:
+    def test_a_message_may_be_read_and_sent_again(self, started: Any, queue: Queue, gate: Any, strict: bool) -> None:
         """Messages are immutable: the provider sets nothing in what the sender has. The rule of 2012 is a switch."""
         session, message = started(strict_2012=strict).session(), text(1)
         before = repr(message)
@@ -425,9 +404,9 @@ class TestMessages:
                     action()
             else:
                 action()
-        assert gate.await_held(1 if strict else 2, patience)
+        assert gate.await_held(1 if strict else 2, PATIENCE)
         gate.release_all()
-        assert first.result(patience).body == message.body
+        assert first.result(PATIENCE).body == message.body
         assert repr(message) == before
         if strict:
             with pytest.raises(IllegalStateError, match="strict_2012"):
@@ -436,7 +415,7 @@ class TestMessages:
             session.send(queue, message)
 
     @pytest.mark.obligation("AX1")
-    def test_strict_2012_knows_what_a_producer_sent(self, started: Any, queue: Queue, text: Any) -> None:
+    def test_strict_2012_knows_what_a_producer_sent(self, started: Any, queue: Queue) -> None:
         """A producer's settings make a copy; it is the application's message that must not go out again."""
         session, message = started(strict_2012=True).session(), text(1)
         session.send(queue, message)

@@ -10,10 +10,12 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationE
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import Capability, Connection
 
+from .conftest import name_of, take, text
+
 pytestmark = pytest.mark.capability(Capability.BROWSE)
 
 
-def test_it_takes_nothing(connection: Connection, queue: Queue, text: Any, name_of: Any, bodies: Any) -> None:
+def test_it_takes_nothing(connection: Connection, queue: Queue, bodies: Any) -> None:
     session = connection.session()
     for number in range(3):
         session.send(queue, text(number))
@@ -26,9 +28,7 @@ def test_it_takes_nothing(connection: Connection, queue: Queue, text: Any, name_
 
 
 @pytest.mark.obligation("OPS3")
-def test_a_browser_is_read_some_at_a_time_and_may_be_left(
-    connection: Connection, queue: Queue, text: Any, name_of: Any, bodies: Any
-) -> None:
+def test_a_browser_is_read_some_at_a_time_and_may_be_left(connection: Connection, queue: Queue, bodies: Any) -> None:
     session = connection.session()
     for number in range(700):  # more than one fetch
         session.send_soon(queue, text(number))
@@ -48,9 +48,7 @@ def test_a_browser_is_read_some_at_a_time_and_may_be_left(
 
 @pytest.mark.capability(Capability.PRIORITY)
 @pytest.mark.obligation("T1.6", "P13")
-def test_in_the_order_of_delivery_without_the_expired(
-    provider: Any, connection: Connection, queue: Queue, text: Any, name_of: Any
-) -> None:
+def test_in_the_order_of_delivery_without_the_expired(provider: Any, connection: Connection, queue: Queue) -> None:
     session = connection.session()
     session.send(queue, text("normal"))
     session.send(queue, text("short", priority=9, time_to_live_ms=500))
@@ -60,7 +58,7 @@ def test_in_the_order_of_delivery_without_the_expired(
 
 
 @pytest.mark.obligation("P39")
-def test_with_a_selector(connection: Connection, queue: Queue, text: Any, name_of: Any) -> None:
+def test_with_a_selector(connection: Connection, queue: Queue) -> None:
     session = connection.session()
     for number in range(6):
         session.send(queue, text(number, properties={"MTOSI_requestedBatchSize": number}))
@@ -71,7 +69,7 @@ def test_with_a_selector(connection: Connection, queue: Queue, text: Any, name_o
 
 
 @pytest.mark.capability(Capability.BROWSE_WAITING)
-def test_what_is_handed_out_is_not_there(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+def test_what_is_handed_out_is_not_there(connection: Connection, queue: Queue) -> None:
     session, other = connection.session(), connection.session()
     session.send(queue, text(1))
     take(session.consumer(queue))
@@ -80,7 +78,7 @@ def test_what_is_handed_out_is_not_there(connection: Connection, queue: Queue, t
     assert len(other.browse(queue)) == 1
 
 
-def test_what_cannot_be_browsed(provider: Any, connection: Connection, topic: Topic, text: Any) -> None:
+def test_what_cannot_be_browsed(provider: Any, connection: Connection, topic: Topic) -> None:
     session = connection.session()
     with pytest.raises(ConfigError, match="topic"):
         session.browse(topic)

@@ -11,6 +11,8 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Byte, Char, Float, JmsMessage, Long, MessageType, Queue, Short
 from mtosi_jms.transport import Capability, Connection
 
+from .conftest import take, text
+
 VALUES: dict[str, Any] = {
     "string": "Zürich <&>",
     "empty": "",
@@ -36,9 +38,7 @@ def kinds(content: Any) -> Any:
 
 @pytest.mark.parametrize(("kind", "content"), CONTENTS, ids=lambda one: getattr(one, "name", ""))
 @pytest.mark.obligation("000-JE12", "000-JE16", "000-JE17")
-def test_content_arrives_with_its_types(
-    connection: Connection, queue: Queue, take: Any, kind: MessageType, content: Any
-) -> None:
+def test_content_arrives_with_its_types(connection: Connection, queue: Queue, kind: MessageType, content: Any) -> None:
     session = connection.session()
     session.send(queue, JmsMessage(message_type=kind, content=content, properties={"MTOSI_msgType": "REQUEST"}))
     received = take(session.consumer(queue)).message
@@ -52,7 +52,7 @@ def test_content_arrives_with_its_types(
 
 
 @pytest.mark.parametrize("kind", [MessageType.MAP, MessageType.STREAM])
-def test_empty_content(connection: Connection, queue: Queue, take: Any, kind: MessageType) -> None:
+def test_empty_content(connection: Connection, queue: Queue, kind: MessageType) -> None:
     session = connection.session()
     session.send(queue, JmsMessage(message_type=kind))
     received = take(session.consumer(queue)).message
@@ -60,7 +60,7 @@ def test_empty_content(connection: Connection, queue: Queue, take: Any, kind: Me
 
 
 @pytest.mark.parametrize("kind", [MessageType.MAP, MessageType.STREAM])
-def test_content_that_comes_again(connection: Connection, queue: Queue, take: Any, kind: MessageType) -> None:
+def test_content_that_comes_again(connection: Connection, queue: Queue, kind: MessageType) -> None:
     session = connection.session()
     content: Any = {"a": 1} if kind is MessageType.MAP else (1,)
     session.send(queue, JmsMessage(message_type=kind, content=content))
@@ -71,7 +71,7 @@ def test_content_that_comes_again(connection: Connection, queue: Queue, take: An
 
 
 @pytest.mark.capability(Capability.TYPED_CONTENT)
-def test_numbers_and_characters_beyond_texts(connection: Connection, queue: Queue, take: Any) -> None:
+def test_numbers_and_characters_beyond_texts(connection: Connection, queue: Queue) -> None:
     session = connection.session()
     content = (float("inf"), Float(2.0**-140), 5e-324, -0.0)
     session.send(queue, JmsMessage(message_type=MessageType.STREAM, content=content))
@@ -80,7 +80,7 @@ def test_numbers_and_characters_beyond_texts(connection: Connection, queue: Queu
 
 
 @pytest.mark.without(Capability.TYPED_CONTENT)
-def test_numbers_that_text_does_not_have(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+def test_numbers_that_text_does_not_have(connection: Connection, queue: Queue, bodies: Any) -> None:
     session = connection.session()
     for content in ((float("nan"),), ("\x01",)):
         with pytest.raises(ConfigError):

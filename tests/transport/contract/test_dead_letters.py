@@ -9,6 +9,9 @@ import pytest
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import AckMode, Capability, Connection
 
+from ...waiting import PATIENCE
+from .conftest import Ear, name_of, take, text
+
 pytestmark = [pytest.mark.capability(Capability.DEAD_LETTER), pytest.mark.obligation("T1.10")]
 
 MOST = 3
@@ -28,7 +31,7 @@ def parking(started: Any, dead: Queue) -> Connection:
 
 @pytest.mark.parametrize("how", ["recover", "session", "rollback"])
 def test_after_the_last_delivery_it_is_parked(
-    parking: Connection, queue: Queue, dead: Queue, how: str, text: Any, take: Any, nothing: Any, drain: Any
+    parking: Connection, queue: Queue, dead: Queue, how: str, nothing: Any, drain: Any
 ) -> None:
     sent = parking.session().send(queue, text("poison", properties={"n": 7}, correlation_id="ID:1", priority=6))
     session = parking.session(transacted=how == "rollback")
@@ -48,7 +51,7 @@ def test_after_the_last_delivery_it_is_parked(
     assert (message.destination, message.redelivered, message.delivery_count) == (dead, False, 1)
 
 
-def test_the_others_are_not_held_up(parking: Connection, queue: Queue, dead: Queue, text: Any, bodies: Any) -> None:
+def test_the_others_are_not_held_up(parking: Connection, queue: Queue, dead: Queue, bodies: Any) -> None:
     session = parking.session()
     for word in ("poison", "good"):
         session.send(queue, text(word))
@@ -69,11 +72,6 @@ def test_a_listener_that_always_fails(
     mode: AckMode,
     kind: str,
     request: pytest.FixtureRequest,
-    patience: float,
-    text: Any,
-    listener: Any,
-    take: Any,
-    name_of: Any,
 ) -> None:
     """Each failure is told; then the message is parked, and the next one has its turn."""
     destination = request.getfixturevalue(kind)
@@ -82,21 +80,19 @@ def test_a_listener_that_always_fails(
         if name_of(delivery.message) == "poison":
             raise RuntimeError(f"failure {count}")
 
-    ear = listener(MOST + 1, fail)
+    ear = Ear(MOST + 1, fail)
     parking.session(mode).consumer(destination).listen(ear, ear.on_error)
     sender = parking.session()
     for word in ("poison", "good"):
         sender.send(destination, text(word))
-    assert ear.done.wait(patience)
+    assert ear.done.wait(PATIENCE)
     assert [name_of(delivery.message) for delivery in ear.heard] == ["poison"] * MOST + ["good"]
     assert [str(error) for error, _ in ear.errors] == [f"failure {count}" for count in range(1, MOST + 1)]
     assert name_of(take(parking.session().consumer(dead)).message) == "poison"
 
 
 @pytest.mark.capability(Capability.DURABLE)
-def test_from_a_durable_subscription(
-    parking: Connection, topic: Topic, dead: Queue, text: Any, take: Any, nothing: Any, bodies: Any
-) -> None:
+def test_from_a_durable_subscription(parking: Connection, topic: Topic, dead: Queue, nothing: Any, bodies: Any) -> None:
     session = parking.session()
     consumer = session.consumer(topic, durable="parked")
     session.send(topic, text("poison"))
@@ -109,9 +105,7 @@ def test_from_a_durable_subscription(
     session.unsubscribe("parked")
 
 
-def test_what_lies_there_is_not_parked_again(
-    parking: Connection, queue: Queue, dead: Queue, text: Any, take: Any
-) -> None:
+def test_what_lies_there_is_not_parked_again(parking: Connection, queue: Queue, dead: Queue) -> None:
     session = parking.session()
     session.send(dead, text(1))
     consumer = session.consumer(dead)
@@ -120,9 +114,7 @@ def test_what_lies_there_is_not_parked_again(
         session.recover()
 
 
-def test_it_expires_no_more(
-    provider: Any, parking: Connection, queue: Queue, dead: Queue, text: Any, take: Any, bodies: Any
-) -> None:
+def test_it_expires_no_more(provider: Any, parking: Connection, queue: Queue, dead: Queue, bodies: Any) -> None:
     session = parking.session()
     session.send(queue, text("poison", time_to_live_ms=60_000))
     consumer = session.consumer(queue)

@@ -14,22 +14,23 @@ from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import Capability, Connection, Session
 
+from ...waiting import PATIENCE, background
+from .conftest import take, text
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
 
 
 class TestOrder:
     @pytest.mark.obligation("P7")
-    def test_first_in_first_out(self, connection: Connection, queue: Queue, text: Any, drain: Any) -> None:
+    def test_first_in_first_out(self, connection: Connection, queue: Queue, drain: Any) -> None:
         session = connection.session()
         for number in range(50):
             session.send(queue, text(number))
         assert [m.body for m in drain(session.consumer(queue))] == [text(n).body for n in range(50)]
 
     @pytest.mark.capability(Capability.DELIVERY_DELAY)
-    def test_what_is_delayed_comes_when_it_is_due(
-        self, connection: Connection, queue: Queue, text: Any, take: Any
-    ) -> None:
+    def test_what_is_delayed_comes_when_it_is_due(self, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         producer = session.producer(queue, delivery_delay_ms=700)
         sent = producer.send(text("late"))
@@ -46,7 +47,7 @@ class TestOrder:
 
     @pytest.mark.capability(Capability.PRIORITY)
     @pytest.mark.obligation("T1.6")
-    def test_high_priority_first(self, connection: Connection, queue: Queue, text: Any, drain: Any) -> None:
+    def test_high_priority_first(self, connection: Connection, queue: Queue, drain: Any) -> None:
         """T1.6: ten priorities, and order inside each."""
         session = connection.session()
         for number, priority in enumerate([4, 0, 9, 4, 9, 1]):
@@ -59,7 +60,7 @@ class TestOrder:
 class TestExpiry:
     @pytest.mark.obligation("P7", "P13")
     def test_an_expired_message_is_not_delivered(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any, drain: Any
+        self, provider: Any, connection: Connection, queue: Queue, drain: Any
     ) -> None:
         """P7, P13: the time to live is in milliseconds."""
         session = connection.session()
@@ -69,16 +70,14 @@ class TestExpiry:
         provider.pass_time(0.75)
         assert [m.body for m in drain(session.consumer(queue))] == [text("long").body, text("ever").body]
 
-    def test_it_is_delivered_until_then(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any
-    ) -> None:
+    def test_it_is_delivered_until_then(self, provider: Any, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         session.send(queue, text(1, time_to_live_ms=60_000))
         provider.pass_time(0.1)
         assert take(session.consumer(queue)).message.expiration_ms > 0
 
     @pytest.mark.obligation("T1.5")
-    def test_no_time_to_live_means_no_expiration(self, connection: Connection, queue: Queue, text: Any) -> None:
+    def test_no_time_to_live_means_no_expiration(self, connection: Connection, queue: Queue) -> None:
         """T1.5: 0 never expires."""
         assert connection.session().send(queue, text(1)).expiration_ms == 0
 
@@ -108,17 +107,14 @@ class TestReceiving:
         connection: Connection,
         queue: Queue,
         timeout: float | None,
-        background: Background,
         until_blocked: UntilBlocked,
-        patience: float,
-        text: Any,
     ) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
         future = background(lambda: consumer.receive(timeout))
         until_blocked(session)
         connection.session().send(queue, text(1))
-        assert future.result(patience).message.body == b"<n>1</n>"
+        assert future.result(PATIENCE).message.body == b"<n>1</n>"
 
     @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
     def test_close_wakes_a_blocked_receiver(
@@ -126,26 +122,21 @@ class TestReceiving:
         connection: Connection,
         queue: Queue,
         what: str,
-        background: Background,
         until_blocked: UntilBlocked,
-        patience: float,
     ) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
         future = background(consumer.receive)
         until_blocked(session)
         {"consumer": consumer, "session": session, "connection": connection}[what].close()
-        assert future.result(patience) is None
+        assert future.result(PATIENCE) is None
 
     @pytest.mark.obligation("P17")
     def test_stop_holds_delivery_and_start_resumes_it(
         self,
         connection: Connection,
         queue: Queue,
-        background: Background,
         until_blocked: UntilBlocked,
-        patience: float,
-        text: Any,
         nothing: Any,
     ) -> None:
         session = connection.session()
@@ -156,9 +147,9 @@ class TestReceiving:
         future = background(consumer.receive)
         until_blocked(session)
         connection.start()
-        assert future.result(patience).message.body == b"<n>1</n>"
+        assert future.result(PATIENCE).message.body == b"<n>1</n>"
 
-    def test_selectors(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+    def test_selectors(self, connection: Connection, queue: Queue) -> None:
         """A selector is obeyed or refused, never overlooked; a blank one takes everything."""
         session = connection.session()
         session.send(queue, text(1))
@@ -170,7 +161,7 @@ class TestReceiving:
 class TestSharing:
     @pytest.mark.obligation("P7", "F1", "P3")
     def test_each_message_goes_to_one_consumer(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any, patience: float, nothing: Any
+        self, provider: Any, connection: Connection, queue: Queue, nothing: Any
     ) -> None:
         """P7: two consumers of two connections share a queue, the union is all, nothing comes twice."""
         other = provider.connect()
@@ -182,7 +173,7 @@ class TestSharing:
         for number in range(40):
             sender.send(queue, text(number))
         taken: tuple[list[bytes], list[bytes]] = ([], [])
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + PATIENCE
         number = 0
         while (
             len(taken[0]) + len(taken[1]) < 40
@@ -203,10 +194,6 @@ class TestSharing:
         self,
         connection: Connection,
         queue: Queue,
-        background: Background,
-        patience: float,
-        text: Any,
-        take: Any,
         nothing: Any,
         each: int,
     ) -> None:
@@ -227,10 +214,10 @@ class TestSharing:
 
         receivers = [background(receive) for _ in range(8)]
         for future in [background(lambda first=first: send(first)) for first in range(0, 8 * each, each)]:
-            future.result(patience)
+            future.result(PATIENCE)
         session = connection.session()
         for _ in receivers:
             session.send(queue, JmsMessage(body=b"end", priority=0))
-        taken = [body for future in receivers for body in future.result(patience)]
+        taken = [body for future in receivers for body in future.result(PATIENCE)]
         assert sorted(taken) == sorted(text(n).body for n in range(8 * each))
         assert nothing(session.consumer(queue))

@@ -12,11 +12,13 @@ from mtosi_jms.jms import Destination, Queue, TemporaryQueue, Topic
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import Capability, Connection
 
+from .conftest import take, text
+
 
 class TestTopics:
     @pytest.mark.obligation("P8", "F2")
     def test_every_current_subscriber_gets_a_copy(
-        self, provider: Any, connection: Connection, topic: Topic, text: Any, drain: Any
+        self, provider: Any, connection: Connection, topic: Topic, drain: Any
     ) -> None:
         """P8, P34: those who come later miss it."""
         other = provider.connect()
@@ -28,23 +30,19 @@ class TestTopics:
         assert [[m.body for m in drain(consumer)] for consumer in early] == [[b"<n>1</n>", b"<n>2</n>"]] * 2
         assert [m.body for m in drain(late)] == [b"<n>2</n>"]
 
-    def test_nobody_listens(self, connection: Connection, topic: Topic, text: Any, nothing: Any) -> None:
+    def test_nobody_listens(self, connection: Connection, topic: Topic, nothing: Any) -> None:
         session = connection.session()
         assert session.send(topic, text(1)).destination == topic
         assert nothing(session.consumer(topic))
 
     @pytest.mark.capability(Capability.SAME_NAMES)
-    def test_a_queue_of_the_same_name_is_another(
-        self, connection: Connection, topic: Topic, text: Any, nothing: Any
-    ) -> None:
+    def test_a_queue_of_the_same_name_is_another(self, connection: Connection, topic: Topic, nothing: Any) -> None:
         session = connection.session()
         consumer = session.consumer(Queue(topic.name))
         session.send(topic, text(1))
         assert nothing(consumer)
 
-    def test_a_subscriber_recovers_its_own_copy(
-        self, connection: Connection, topic: Topic, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_a_subscriber_recovers_its_own_copy(self, connection: Connection, topic: Topic, nothing: Any) -> None:
         one, two = connection.session(), connection.session()
         first, second = one.consumer(topic), two.consumer(topic)
         connection.session().send(topic, text(1))
@@ -54,9 +52,7 @@ class TestTopics:
         assert take(first).message.redelivered
         assert nothing(second)
 
-    def test_a_closed_subscriber_gets_nothing_more(
-        self, connection: Connection, topic: Topic, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_a_closed_subscriber_gets_nothing_more(self, connection: Connection, topic: Topic, nothing: Any) -> None:
         session = connection.session()
         with session.consumer(topic) as consumer:
             session.send(topic, text(1))
@@ -69,9 +65,7 @@ class TestTopics:
 class TestTemporaryDestinations:
     @pytest.mark.capability(Capability.MESSAGE_IDS)
     @pytest.mark.obligation("R2b", "P5")
-    def test_a_reply_comes_back(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any
-    ) -> None:
+    def test_a_reply_comes_back(self, provider: Any, connection: Connection, queue: Queue) -> None:
         """R2b: a requestor's temporary queue, a supplier on another connection that answers JMSReplyTo."""
         requestor = connection.session()
         reply_queue = requestor.temporary_queue()
@@ -98,7 +92,7 @@ class TestTemporaryDestinations:
         assert connection.session().consumer(temporary).destination == temporary
 
     @pytest.mark.capability(Capability.TEMPORARY_CHECKED)
-    def test_it_goes_with_its_connection(self, provider: Any, connection: Connection, text: Any) -> None:
+    def test_it_goes_with_its_connection(self, provider: Any, connection: Connection) -> None:
         made = provider.connect()
         session = made.session()
         temporary = session.temporary_queue()
@@ -116,7 +110,7 @@ class TestTemporaryDestinations:
         assert len({session.temporary_queue().name for _ in range(10)}) == 10
 
     @pytest.mark.obligation("R2c", "P5")
-    def test_a_temporary_topic(self, provider: Any, connection: Connection, text: Any, take: Any) -> None:
+    def test_a_temporary_topic(self, provider: Any, connection: Connection) -> None:
         session = connection.session()
         temporary = session.temporary_topic()
         consumers = [session.consumer(temporary), session.consumer(temporary)]
@@ -147,8 +141,6 @@ def test_the_call_then_the_producer_then_the_message(
     producer: dict[str, Any],
     call: dict[str, Any],
     sent: tuple[object, ...],
-    text: Any,
-    take: Any,
 ) -> None:
     session = connection.session()
     session.producer(queue, **producer).send(text(1, priority=2, time_to_live_ms=7_000), **call)
@@ -161,7 +153,7 @@ def test_the_call_then_the_producer_then_the_message(
 @pytest.mark.obligation("O4", "P4")
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_one_interface_for_queues_and_topics(
-    connection: Connection, kind: str, request: pytest.FixtureRequest, text: Any, bodies: Any
+    connection: Connection, kind: str, request: pytest.FixtureRequest, bodies: Any
 ) -> None:
     """A producer sends nothing by being made; the same calls serve both kinds."""
     destination: Destination = request.getfixturevalue(kind)
@@ -174,7 +166,7 @@ def test_one_interface_for_queues_and_topics(
 
 
 @pytest.mark.parametrize("setting", [{"priority": 10}, {"priority": -1}, {"time_to_live_ms": -1}])
-def test_a_setting_out_of_its_range(connection: Connection, queue: Queue, setting: dict[str, int], text: Any) -> None:
+def test_a_setting_out_of_its_range(connection: Connection, queue: Queue, setting: dict[str, int]) -> None:
     session = connection.session()
     with pytest.raises(ConfigError):
         session.producer(queue, **setting)

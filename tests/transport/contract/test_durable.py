@@ -11,6 +11,8 @@ from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.transport import AckMode, Capability, Connection
 
+from .conftest import name_of, take, text
+
 pytestmark = pytest.mark.capability(Capability.DURABLE)
 
 
@@ -24,7 +26,7 @@ class TestKeeping:
     @pytest.mark.obligation("P8", "F2", "001-I12", "001-R5")
     @pytest.mark.parametrize("mode", list(DeliveryMode))
     def test_what_is_sent_while_it_is_away_is_kept(
-        self, noc: Connection, topic: Topic, mode: DeliveryMode, text: Any, bodies: Any
+        self, noc: Connection, topic: Topic, mode: DeliveryMode, bodies: Any
     ) -> None:
         session = noc.session()
         session.send(topic, text("before", delivery_mode=mode))
@@ -43,9 +45,7 @@ class TestKeeping:
         session.unsubscribe("noc-1")
 
     @pytest.mark.obligation("P8")
-    def test_it_outlives_its_connection(
-        self, started: Any, connection: Connection, topic: Topic, text: Any, bodies: Any
-    ) -> None:
+    def test_it_outlives_its_connection(self, started: Any, connection: Connection, topic: Topic, bodies: Any) -> None:
         with started(client_id="outlives") as first:
             first.session().consumer(topic, durable="sub")
         connection.session().send(topic, text("away"))
@@ -56,9 +56,7 @@ class TestKeeping:
             session.unsubscribe("sub")
 
     @pytest.mark.obligation("P13")
-    def test_expiry_counts_while_it_is_away(
-        self, provider: Any, noc: Connection, topic: Topic, text: Any, bodies: Any
-    ) -> None:
+    def test_expiry_counts_while_it_is_away(self, provider: Any, noc: Connection, topic: Topic, bodies: Any) -> None:
         session = noc.session()
         session.consumer(topic, durable="expiry").close()
         session.send(topic, text("short", time_to_live_ms=500))
@@ -68,7 +66,7 @@ class TestKeeping:
             assert bodies(consumer) == ["long"]
         session.unsubscribe("expiry")
 
-    def test_two_names_are_two_subscriptions(self, noc: Connection, topic: Topic, text: Any, bodies: Any) -> None:
+    def test_two_names_are_two_subscriptions(self, noc: Connection, topic: Topic, bodies: Any) -> None:
         session = noc.session()
         session.consumer(topic, durable="one").close()
         session.consumer(topic, durable="two").close()
@@ -78,9 +76,7 @@ class TestKeeping:
                 assert bodies(consumer) == ["1"]
             session.unsubscribe(durable)
 
-    def test_names_are_a_clients_own(
-        self, started: Any, connection: Connection, topic: Topic, text: Any, bodies: Any
-    ) -> None:
+    def test_names_are_a_clients_own(self, started: Any, connection: Connection, topic: Topic, bodies: Any) -> None:
         ours, theirs = started(client_id="ours").session(), started(client_id="theirs").session()
         ours.consumer(topic, durable="same").close()
         with theirs.consumer(topic, durable="same") as consumer:
@@ -102,7 +98,7 @@ class TestKeeping:
 
 
 class TestRules:
-    def test_one_consumer_at_a_time(self, noc: Connection, topic: Topic, text: Any, bodies: Any) -> None:
+    def test_one_consumer_at_a_time(self, noc: Connection, topic: Topic, bodies: Any) -> None:
         session = noc.session()
         consumer = session.consumer(topic, durable="single")
         with pytest.raises(IllegalStateError, match="single"):
@@ -116,7 +112,7 @@ class TestRules:
 
     @pytest.mark.capability(Capability.DURABLE_RULES)
     @pytest.mark.parametrize("what", ["topic", "selector"])
-    def test_a_change_replaces_it(self, noc: Connection, topic: Topic, what: str, text: Any, bodies: Any) -> None:
+    def test_a_change_replaces_it(self, noc: Connection, topic: Topic, what: str, bodies: Any) -> None:
         session = noc.session()
         session.consumer(topic, "n = 1", durable="change").close()
         session.send(topic, text("old", properties={"n": 1}))
@@ -129,7 +125,7 @@ class TestRules:
         changed.close()
         session.unsubscribe("change")
 
-    def test_the_same_again_is_no_change(self, noc: Connection, topic: Topic, text: Any, bodies: Any) -> None:
+    def test_the_same_again_is_no_change(self, noc: Connection, topic: Topic, bodies: Any) -> None:
         session = noc.session()
         session.consumer(topic, "n = 1", durable="same").close()
         for number in (1, 2):
@@ -140,7 +136,7 @@ class TestRules:
 
     @pytest.mark.obligation("001-I12")
     @pytest.mark.capability(Capability.DURABLE_RULES)
-    def test_unsubscribed_is_gone(self, noc: Connection, topic: Topic, text: Any, bodies: Any) -> None:
+    def test_unsubscribed_is_gone(self, noc: Connection, topic: Topic, bodies: Any) -> None:
         session = noc.session()
         session.consumer(topic, durable="gone").close()
         session.send(topic, text(1))
@@ -166,9 +162,7 @@ class TestRules:
 
 class TestAcknowledging:
     @pytest.mark.obligation("P19", "T1.10")
-    def test_what_was_not_acknowledged_comes_again(
-        self, noc: Connection, topic: Topic, text: Any, take: Any, drain: Any, name_of: Any
-    ) -> None:
+    def test_what_was_not_acknowledged_comes_again(self, noc: Connection, topic: Topic, drain: Any) -> None:
         with noc.session() as session:
             consumer = session.consumer(topic, durable="again")
             for number in range(3):
@@ -181,7 +175,7 @@ class TestAcknowledging:
         assert [(name_of(message), message.redelivered) for message in again] == [("0", True), ("2", False)]
         session.unsubscribe("again")
 
-    def test_it_cannot_end_while_messages_are_out(self, noc: Connection, topic: Topic, text: Any, take: Any) -> None:
+    def test_it_cannot_end_while_messages_are_out(self, noc: Connection, topic: Topic) -> None:
         session = noc.session()
         with session.consumer(topic, durable="out") as consumer:
             session.send(topic, text(1))
@@ -193,7 +187,7 @@ class TestAcknowledging:
 
     @pytest.mark.obligation("P18")
     @pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
-    def test_in_a_transaction(self, noc: Connection, topic: Topic, text: Any, take: Any, nothing: Any) -> None:
+    def test_in_a_transaction(self, noc: Connection, topic: Topic, nothing: Any) -> None:
         session = noc.session(transacted=True)
         consumer = session.consumer(topic, durable="transaction")
         session.send(topic, text(1))
@@ -208,9 +202,7 @@ class TestAcknowledging:
         session.unsubscribe("transaction")
 
     @pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.DUPS_OK])
-    def test_the_session_acknowledges(
-        self, noc: Connection, topic: Topic, mode: AckMode, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_the_session_acknowledges(self, noc: Connection, topic: Topic, mode: AckMode, nothing: Any) -> None:
         session = noc.session(mode)
         with session.consumer(topic, durable="by-itself") as consumer:
             session.send(topic, text(1))
@@ -222,7 +214,7 @@ class TestAcknowledging:
 
 @pytest.mark.capability(Capability.SHARED_DURABLE)
 class TestSharing:
-    def test_each_message_goes_to_one_of_them(self, started: Any, topic: Topic, text: Any, take: Any) -> None:
+    def test_each_message_goes_to_one_of_them(self, started: Any, topic: Topic) -> None:
         first, second = (started().session() for _ in range(2))
         one, other = (each.consumer(topic, durable="shared", shared=True) for each in (first, second))
         sender = started().session()
@@ -236,9 +228,7 @@ class TestSharing:
         other.close()
         first.unsubscribe("shared")
 
-    def test_it_keeps_what_comes_while_nobody_is_there(
-        self, started: Any, topic: Topic, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_it_keeps_what_comes_while_nobody_is_there(self, started: Any, topic: Topic, nothing: Any) -> None:
         session = started().session()
         session.consumer(topic, "n = 1", durable="kept", shared=True).close()
         for number in (1, 2):

@@ -12,6 +12,8 @@ from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long, MessageType
 from mtosi_jms.transport import Capability, Connection
 
+from .conftest import name_of, take, text
+
 
 @pytest.mark.without(Capability.ANY_TEXT)
 @pytest.mark.parametrize(
@@ -29,7 +31,7 @@ from mtosi_jms.transport import Capability, Connection
     ids=str,
 )
 def test_text_that_cannot_travel_is_refused(
-    connection: Connection, queue: Queue, fields: dict[str, Any], text: Any, bodies: Any
+    connection: Connection, queue: Queue, fields: dict[str, Any], bodies: Any
 ) -> None:
     """Control characters, U+0000 and text that is not UTF-8 raise a `ConfigError` before anything is sent. The body of
     a BytesMessage may contain any bytes."""
@@ -49,7 +51,7 @@ def test_text_that_cannot_travel_is_refused(
     "properties", [{"p": "x" * 10_001}, {"p": "é" * 5_001}, {f"p{number}": 1 for number in range(1_000)}], ids=len
 )
 def test_headers_that_are_too_large_are_refused(
-    connection: Connection, queue: Queue, properties: dict[str, Any], text: Any, bodies: Any
+    connection: Connection, queue: Queue, properties: dict[str, Any], bodies: Any
 ) -> None:
     """A header of more than 10,000 bytes, or 1,000 headers, raise a `ConfigError` before anything is sent."""
     session = connection.session()
@@ -62,7 +64,7 @@ def test_headers_that_are_too_large_are_refused(
 @pytest.mark.without(Capability.BEYOND_BMP)
 @pytest.mark.parametrize("fields", [{"properties": {"p": "\U0001f600"}}, {"correlation_id": "\U0001f600"}], ids=str)
 def test_characters_beyond_the_bmp_in_headers_are_refused(
-    connection: Connection, queue: Queue, fields: dict[str, Any], text: Any, bodies: Any
+    connection: Connection, queue: Queue, fields: dict[str, Any], bodies: Any
 ) -> None:
     """Characters beyond U+FFFF in headers and properties raise a `ConfigError` before anything is sent, because the
     provider's own client damages them. Bodies may contain them."""
@@ -74,7 +76,7 @@ def test_characters_beyond_the_bmp_in_headers_are_refused(
 
 
 @pytest.mark.without(Capability.BROWSE)
-def test_browsing_is_refused(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+def test_browsing_is_refused(connection: Connection, queue: Queue, bodies: Any) -> None:
     """`Session.browse` raises a `ConfigError`, and consumes no message."""
     session = connection.session()
     session.send(queue, text(1))
@@ -84,7 +86,7 @@ def test_browsing_is_refused(connection: Connection, queue: Queue, text: Any, bo
 
 
 @pytest.mark.without(Capability.BROWSE_WAITING)
-def test_browsing_shows_what_is_handed_out(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+def test_browsing_shows_what_is_handed_out(connection: Connection, queue: Queue) -> None:
     """If the transport has `BROWSE`, browsing also shows messages that were delivered and are not acknowledged."""
     session = connection.session()
     session.send(queue, text(1))
@@ -99,7 +101,7 @@ def test_browsing_shows_what_is_handed_out(connection: Connection, queue: Queue,
 
 @pytest.mark.without(Capability.COMMIT_CHECKED)
 def test_a_commit_does_not_check_temporary_destinations(
-    provider: Any, connection: Connection, queue: Queue, text: Any, bodies: Any
+    provider: Any, connection: Connection, queue: Queue, bodies: Any
 ) -> None:
     """A commit that sends to a temporary destination whose connection is closed loses the message. It succeeds, or
     raises an `InvalidDestinationError` if the broker already knows that the destination is gone."""
@@ -123,7 +125,7 @@ def test_dead_letters_are_the_brokers(provider: Any, option: dict[str, Any]) -> 
 
 
 @pytest.mark.without(Capability.DEAD_LETTER)
-def test_what_is_recovered_comes_again_without_end(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+def test_what_is_recovered_comes_again_without_end(connection: Connection, queue: Queue) -> None:
     """After `recover`, or if a listener raises, a message is redelivered any number of times."""
     session = connection.session()
     session.send(queue, text(1))
@@ -135,7 +137,7 @@ def test_what_is_recovered_comes_again_without_end(connection: Connection, queue
 
 
 @pytest.mark.without(Capability.DELIVERY_COUNT)
-def test_the_count_is_the_sessions_own(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+def test_the_count_is_the_sessions_own(connection: Connection, queue: Queue) -> None:
     """`delivery_count` counts the redeliveries by the session itself; for a redelivery by the broker it is 2."""
     session = connection.session()
     session.send(queue, text(1))
@@ -152,7 +154,7 @@ def test_the_count_is_the_sessions_own(connection: Connection, queue: Queue, tex
 
 
 @pytest.mark.without(Capability.DELIVERY_DELAY)
-def test_a_delay_is_refused(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+def test_a_delay_is_refused(connection: Connection, queue: Queue, bodies: Any) -> None:
     """A message with a `delivery_delay_ms` raises a `ConfigError`, and is not sent."""
     session = connection.session()
     for send in (session.send, session.send_async):
@@ -162,7 +164,7 @@ def test_a_delay_is_refused(connection: Connection, queue: Queue, text: Any, bod
 
 
 @pytest.mark.without(Capability.DURABLE_RULES)
-def test_rules_of_durable_subscriptions_are_not_held(started: Any, text: Any, topic: Topic, bodies: Any) -> None:
+def test_rules_of_durable_subscriptions_are_not_held(started: Any, topic: Topic, bodies: Any) -> None:
     """Two connections may have the same client id, and unsubscribing from an unknown subscription raises no error."""
     first, second = started(client_id="twice"), started(client_id="twice")
     second.session().unsubscribe("nobody-has-it")
@@ -178,7 +180,7 @@ def test_rules_of_durable_subscriptions_are_not_held(started: Any, text: Any, to
 
 
 @pytest.mark.without(Capability.MESSAGE_IDS)
-def test_the_receiver_alone_knows_the_message_id(connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+def test_the_receiver_alone_knows_the_message_id(connection: Connection, queue: Queue) -> None:
     """The message that `send` returns has no message id; the receiver sees one. Replies find their requests by the
     correlationId of the MTOSI header (C62)."""
     session = connection.session()
@@ -189,9 +191,7 @@ def test_the_receiver_alone_knows_the_message_id(connection: Connection, queue: 
 
 
 @pytest.mark.without(Capability.PRIORITY)
-def test_priorities_are_told_and_do_not_overtake(
-    connection: Connection, queue: Queue, text: Any, drain: Any, name_of: Any
-) -> None:
+def test_priorities_are_told_and_do_not_overtake(connection: Connection, queue: Queue, drain: Any) -> None:
     """Messages arrive in the order in which they were sent, each with its priority. A policy of the broker may change
     that."""
     session = connection.session()
@@ -203,9 +203,7 @@ def test_priorities_are_told_and_do_not_overtake(
 
 @pytest.mark.without(Capability.REDELIVERED)
 @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
-def test_the_mark_is_seen_by_who_had_it_alone(
-    started: Any, queue: Queue, delivery_mode: DeliveryMode, text: Any, take: Any, name_of: Any
-) -> None:
+def test_the_mark_is_seen_by_who_had_it_alone(started: Any, queue: Queue, delivery_mode: DeliveryMode) -> None:
     """A message that a connection left unacknowledged is redelivered. The same connection sees the mark, other
     connections do not."""
     first = started()
@@ -223,7 +221,7 @@ def test_the_mark_is_seen_by_who_had_it_alone(
 
 
 @pytest.mark.without(Capability.SAME_NAMES)
-def test_a_name_is_of_one_kind(connection: Connection, topic: Topic, text: Any) -> None:
+def test_a_name_is_of_one_kind(connection: Connection, topic: Topic) -> None:
     """A topic cannot have the name of a queue: sending to it raises an `InvalidDestinationError`."""
     session = connection.session()
     session.send(Queue(topic.name), text(1))
@@ -239,7 +237,7 @@ def test_sharing_is_refused(connection: Connection, topic: Topic) -> None:
 
 
 @pytest.mark.without(Capability.TEMPORARY_CHECKED)
-def test_what_goes_to_a_temporary_destination_that_has_gone(started: Any, text: Any, bodies: Any) -> None:
+def test_what_goes_to_a_temporary_destination_that_has_gone(started: Any, bodies: Any) -> None:
     """The broker accepts a message to a temporary destination whose connection is closed, and keeps it in a queue of
     that name, which nobody reads."""
     owner, other = started(), started()
@@ -251,7 +249,7 @@ def test_what_goes_to_a_temporary_destination_that_has_gone(started: Any, text: 
 
 
 @pytest.mark.without(Capability.TRANSACTED_RECEIVE)
-def test_a_transacted_session_only_sends(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+def test_a_transacted_session_only_sends(connection: Connection, queue: Queue, bodies: Any) -> None:
     """A transacted session only sends: making a consumer raises a `ConfigError`."""
     session = connection.session(transacted=True)
     with pytest.raises(ConfigError):
@@ -262,7 +260,7 @@ def test_a_transacted_session_only_sends(connection: Connection, queue: Queue, t
 
 
 @pytest.mark.without(Capability.TYPED_CONTENT)
-def test_maps_travel_as_typed_text(connection: Connection, queue: Queue, take: Any) -> None:
+def test_maps_travel_as_typed_text(connection: Connection, queue: Queue) -> None:
     """A MapMessage, a StreamMessage and a Message without body travel as a TextMessage, `<map><n dt="i4">7</n></map>`,
     with the property `MTOSIX_messageType`. The SDK reads them back; other clients see the text. Infinite numbers, and
     characters that XML does not have, raise a `ConfigError` before anything is sent."""
@@ -275,7 +273,7 @@ def test_maps_travel_as_typed_text(connection: Connection, queue: Queue, take: A
 
 
 @pytest.mark.without(Capability.TYPED_PROPERTIES)
-def test_other_properties_become_text(connection: Connection, queue: Queue, take: Any) -> None:
+def test_other_properties_become_text(connection: Connection, queue: Queue) -> None:
     """Properties that MTOSI defines keep their types (R15). Numbers and booleans in other properties arrive as text.
     Selectors still see them as numbers and booleans, but cannot calculate with them."""
     session = connection.session()
@@ -291,9 +289,7 @@ def test_other_properties_become_text(connection: Connection, queue: Queue, take
 
 
 @pytest.mark.without(Capability.UNBUFFERED)
-def test_consumers_are_sent_some_ahead(
-    connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any, name_of: Any
-) -> None:
+def test_consumers_are_sent_some_ahead(connection: Connection, queue: Queue, nothing: Any) -> None:
     """The broker sends messages ahead to a consumer. No other consumer gets them until that one is closed. With the
     option `prefetch=1` it is one message."""
     holder, other = connection.session(), connection.session()

@@ -16,6 +16,9 @@ from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport import AckMode, Capability, Connection, Session
 from mtosi_jms.transport._descriptor import check_jms_version
 
+from ...waiting import PATIENCE, background
+from .conftest import take, text
+
 Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
 
@@ -30,7 +33,7 @@ class TestLifeCycle:
             connection.start()
 
     @pytest.mark.obligation("P17")
-    def test_what_is_closed_refuses(self, connection: Connection, queue: Queue, text: Any) -> None:
+    def test_what_is_closed_refuses(self, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
         consumer.close()
@@ -49,9 +52,7 @@ class TestLifeCycle:
             with pytest.raises(IllegalStateError, match="connection is closed"):
                 action()
 
-    def test_start_and_stop_may_be_repeated(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_start_and_stop_may_be_repeated(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
         connection.stop()
@@ -73,10 +74,7 @@ class TestLifeCycle:
         self,
         connection: Connection,
         queue: Queue,
-        background: Background,
         until_blocked: UntilBlocked,
-        patience: float,
-        text: Any,
     ) -> None:
         """P4: a second thread is told, and the first is not disturbed."""
         session = connection.session()
@@ -87,18 +85,16 @@ class TestLifeCycle:
             with pytest.raises(IllegalStateError, match="P4"):
                 action()
         connection.session().send(queue, text(2))
-        delivery = future.result(patience)
+        delivery = future.result(PATIENCE)
         delivery.acknowledge()
         assert delivery.message.body == b"<n>2</n>"
 
     @pytest.mark.obligation("P4")
-    def test_threads_share_a_connection(
-        self, connection: Connection, queue: Queue, background: Background, patience: float, text: Any, drain: Any
-    ) -> None:
+    def test_threads_share_a_connection(self, connection: Connection, queue: Queue, drain: Any) -> None:
         ready = threading.Barrier(16)
 
         def work() -> bool:
-            ready.wait(patience)
+            ready.wait(PATIENCE)
             with connection.session() as session:
                 temporary = session.temporary_queue()
                 consumer = session.consumer(temporary)
@@ -106,18 +102,18 @@ class TestLifeCycle:
                     session.send(temporary, text(number))
                 return [m.body for m in drain(consumer)] == [text(n).body for n in range(50)]
 
-        assert [future.result(patience) for future in [background(work) for _ in range(16)]] == [True] * 16
+        assert [future.result(PATIENCE) for future in [background(work) for _ in range(16)]] == [True] * 16
 
     @pytest.mark.obligation("P4")
     def test_misuse_by_many_threads_is_told_and_harms_nothing(
-        self, connection: Connection, queue: Queue, background: Background, patience: float, text: Any, drain: Any
+        self, connection: Connection, queue: Queue, drain: Any
     ) -> None:
         """Eight threads in one session: each call either does its work or is refused, and nothing else happens."""
         session = connection.session()
         ready = threading.Barrier(8)
 
         def send(number: int) -> tuple[int, int]:
-            ready.wait(patience)
+            ready.wait(PATIENCE)
             sent = refused = 0
             for _ in range(200):
                 try:
@@ -127,19 +123,19 @@ class TestLifeCycle:
                     refused += 1
             return sent, refused
 
-        results = [one.result(patience) for one in [background(lambda n=n: send(n)) for n in range(8)]]
+        results = [one.result(PATIENCE) for one in [background(lambda n=n: send(n)) for n in range(8)]]
         assert sum(sent + refused for sent, refused in results) == 8 * 200
         assert len(drain(session.consumer(queue))) == sum(sent for sent, _ in results) > 0
 
 
-def test_many_threads_close_the_same(connection: Connection, queue: Queue, background: Any, patience: float) -> None:
+def test_many_threads_close_the_same(connection: Connection, queue: Queue) -> None:
     """Whoever returns finds it closed, whichever thread did it."""
     consumers = [connection.session().consumer(queue) for _ in range(4)]
     parts = [connection, *consumers, connection, connection]
     start = threading.Barrier(16)
 
     def close(part: Any) -> None:
-        start.wait(patience)
+        start.wait(PATIENCE)
         part.close()
         if part is connection:
             with pytest.raises(IllegalStateError):
@@ -148,7 +144,7 @@ def test_many_threads_close_the_same(connection: Connection, queue: Queue, backg
     sixteen = (parts * 3)[:16]
     closing = [background(partial(close, part)) for part in sixteen]
     for one in closing:
-        one.result(patience)
+        one.result(PATIENCE)
 
 
 @pytest.mark.obligation("R1")
@@ -196,7 +192,7 @@ def test_async_with_closes_it(provider: Any) -> None:
 class TestNames:
     """Where a session takes a destination, a name or its text will do."""
 
-    def test_destinations_by_their_text(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+    def test_destinations_by_their_text(self, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         consumer = session.consumer(str(queue))
         session.send(str(queue), text(1))

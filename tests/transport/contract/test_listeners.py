@@ -13,6 +13,9 @@ from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms import Destination, Queue, Topic
 from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
+from ...waiting import PATIENCE
+from .conftest import Ear, Holding, name_of, take, text
+
 
 def fails(times: int) -> Callable[[Delivery, int], object]:
     def reaction(delivery: Delivery, count: int) -> None:
@@ -32,19 +35,15 @@ class TestListening:
         kind: str,
         mode: AckMode,
         request: pytest.FixtureRequest,
-        patience: float,
-        text: Any,
-        name_of: Any,
-        listener: Any,
     ) -> None:
         destination: Destination = request.getfixturevalue(kind)
-        ear = listener(20, lambda delivery, _: delivery.acknowledge())
+        ear = Ear(20, lambda delivery, _: delivery.acknowledge())
         session = connection.session(mode)
         session.consumer(destination).listen(ear)
         sender = connection.session()
         for number in range(20):
             sender.send(destination, text(number))
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         assert [name_of(delivery.message) for delivery in ear.heard] == [str(number) for number in range(20)]
         assert len(ear.threads) == 1
         assert threading.current_thread() not in ear.threads
@@ -52,20 +51,16 @@ class TestListening:
         if kind == "queue":
             assert connection.session().consumer(destination).receive(0) is None
 
-    def test_what_waits_already_is_heard(
-        self, connection: Connection, queue: Queue, patience: float, text: Any, listener: Any
-    ) -> None:
+    def test_what_waits_already_is_heard(self, connection: Connection, queue: Queue) -> None:
         sender = connection.session()
         for number in range(3):
             sender.send(queue, text(number))
-        ear = listener(3)
+        ear = Ear(3)
         connection.session(AckMode.AUTO).consumer(queue).listen(ear)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
 
     @pytest.mark.obligation("P6", "P4")
-    def test_one_thread_serves_all_of_a_session(
-        self, provider: Any, queue: Queue, topic: Topic, patience: float, text: Any, listener: Any
-    ) -> None:
+    def test_one_thread_serves_all_of_a_session(self, provider: Any, queue: Queue, topic: Topic) -> None:
         """One message at a time, whatever the consumer; another session has a thread of its own."""
         made = provider.connect()
         running, most, lock = [0], [0], threading.Lock()
@@ -77,7 +72,7 @@ class TestListening:
             with lock:
                 running[0] -= 1
 
-        one, two, other = listener(40, alone), listener(40, alone), listener(40)
+        one, two, other = Ear(40, alone), Ear(40, alone), Ear(40)
         session = made.session(AckMode.AUTO)
         session.consumer(queue).listen(one)
         session.consumer(topic).listen(two)
@@ -87,7 +82,7 @@ class TestListening:
         for number in range(40):
             sender.send(queue, text(number))
             sender.send(topic, text(number))
-        assert all(ear.done.wait(patience) for ear in (one, two, other))
+        assert all(ear.done.wait(PATIENCE) for ear in (one, two, other))
         assert one.threads == two.threads
         assert one.threads != other.threads
         assert most == [1]
@@ -98,44 +93,37 @@ class TestListening:
         self,
         connection: Connection,
         queue: Queue,
-        patience: float,
-        text: Any,
-        name_of: Any,
-        listener: Any,
-        slow_listener: Any,
     ) -> None:
         """A busy listener does not keep from another what waits for both."""
-        holding = slow_listener(patience)
-        heard = listener(9)
+        holding = Holding(PATIENCE)
+        heard = Ear(9)
         busy = connection.session(AckMode.AUTO)
         busy.consumer(queue).listen(holding)
         sender = connection.session()
         sender.send(queue, text("held"))
-        assert holding.entered.wait(patience)
+        assert holding.entered.wait(PATIENCE)
         connection.session(AckMode.AUTO).consumer(queue).listen(heard)
         for number in range(9):
             sender.send(queue, text(number))
-        assert heard.done.wait(patience)
+        assert heard.done.wait(PATIENCE)
         holding.release.set()
         assert [name_of(delivery.message) for delivery in heard.heard] == [str(number) for number in range(9)]
 
     @pytest.mark.obligation("P17")
-    def test_nothing_before_start_and_nothing_after_stop(
-        self, provider: Any, queue: Queue, patience: float, text: Any, listener: Any
-    ) -> None:
+    def test_nothing_before_start_and_nothing_after_stop(self, provider: Any, queue: Queue) -> None:
         made = provider.connect()
-        sender, ear = provider.connect().session(), listener()
+        sender, ear = provider.connect().session(), Ear()
         made.session(AckMode.AUTO).consumer(queue).listen(ear)
         sender.send(queue, text(1))
         assert not ear.heard
         made.start()
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         made.stop()
         sender.send(queue, text(2))
         assert len(ear.heard) == 1
         ear.done.clear()
         made.start()
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
 
     @pytest.mark.obligation("P8")
     @pytest.mark.capability(Capability.DURABLE, Capability.SELECTORS)
@@ -144,19 +132,15 @@ class TestListening:
         started: Any,
         connection: Connection,
         topic: Topic,
-        patience: float,
-        text: Any,
-        name_of: Any,
-        listener: Any,
     ) -> None:
         noc = started(client_id="listens")
         session = noc.session(AckMode.AUTO)
         session.consumer(topic, "n > 1", durable="heard").close()
         for number in range(4):
             connection.session().send(topic, text(number, properties={"n": number}))
-        ear = listener(2)
+        ear = Ear(2)
         session.consumer(topic, "n > 1", durable="heard").listen(ear)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         session.close()
         noc.session().unsubscribe("heard")
         assert [name_of(delivery.message) for delivery in ear.heard] == ["2", "3"]
@@ -170,16 +154,12 @@ class TestFailing:
         connection: Connection,
         queue: Queue,
         mode: AckMode,
-        patience: float,
-        text: Any,
-        name_of: Any,
-        listener: Any,
     ) -> None:
-        sender, ear = connection.session(), listener(4, fails(2))
+        sender, ear = connection.session(), Ear(4, fails(2))
         for word in ("poison", "next"):
             sender.send(queue, text(word))
         connection.session(mode).consumer(queue).listen(ear, ear.on_error)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         heard = [(name_of(delivery.message), delivery.message.redelivered) for delivery in ear.heard]
         assert heard == [("poison", False), ("poison", True), ("poison", True), ("next", False)]
         assert [(str(error), delivery) for error, delivery in ear.errors] == [
@@ -188,35 +168,33 @@ class TestFailing:
         ]
         assert len(ear.threads) == 1
 
-    def test_what_was_acknowledged_does_not(
-        self, connection: Connection, queue: Queue, patience: float, text: Any, name_of: Any, listener: Any
-    ) -> None:
+    def test_what_was_acknowledged_does_not(self, connection: Connection, queue: Queue) -> None:
         def acknowledge_and_fail(delivery: Delivery, count: int) -> None:
             delivery.acknowledge()
             if count == 1:
                 raise RuntimeError("late")
 
-        sender, ear = connection.session(), listener(2, acknowledge_and_fail)
+        sender, ear = connection.session(), Ear(2, acknowledge_and_fail)
         for word in ("first", "second"):
             sender.send(queue, text(word))
         connection.session(AckMode.CLIENT).consumer(queue).listen(ear, ear.on_error)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         assert [name_of(delivery.message) for delivery in ear.heard] == ["first", "second"]
         assert len(ear.errors) == 1
 
     @pytest.mark.obligation("P6")
     @pytest.mark.parametrize("hook", [False, True], ids=["without a hook", "with a failing hook"])
     def test_the_log_tells_what_nobody_else_does(
-        self, connection: Connection, queue: Queue, patience: float, caplog: Any, hook: bool, text: Any, listener: Any
+        self, connection: Connection, queue: Queue, caplog: Any, hook: bool
     ) -> None:
         def failing_hook(error: BaseException, delivery: Delivery | None) -> None:
             raise ValueError("the hook itself")
 
-        ear = listener(2, fails(1))
+        ear = Ear(2, fails(1))
         connection.session().send(queue, text(1))
         with caplog.at_level(logging.ERROR):
             connection.session(AckMode.AUTO).consumer(queue).listen(ear, failing_hook if hook else None)
-            assert ear.done.wait(patience)
+            assert ear.done.wait(PATIENCE)
         (record,) = caplog.records
         assert "RuntimeError" in record.getMessage()
         assert (ear.heard[0].message.message_id or "message") in record.getMessage()
@@ -227,11 +205,7 @@ class TestFailing:
         self,
         connection: Connection,
         queue: Queue,
-        patience: float,
-        text: Any,
-        name_of: Any,
         nothing: Any,
-        listener: Any,
     ) -> None:
         """What it raises rolls nothing back by itself; the hook may."""
         session = connection.session(transacted=True)
@@ -242,7 +216,7 @@ class TestFailing:
             if count == 3:
                 session.commit()
 
-        ear = listener(3, commit_the_second)
+        ear = Ear(3, commit_the_second)
         sender = connection.session()
         for number in range(2):
             sender.send(queue, text(number))
@@ -251,7 +225,7 @@ class TestFailing:
             session.rollback()
 
         session.consumer(queue).listen(ear, roll_back)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         assert [name_of(delivery.message) for delivery in ear.heard] == ["0", "0", "1"]
         session.close()
         assert nothing(connection.session().consumer(queue))
@@ -259,13 +233,11 @@ class TestFailing:
 
 class TestRules:
     @pytest.mark.obligation("P4", "O5")
-    def test_a_session_with_a_listener_is_its_threads(
-        self, connection: Connection, queue: Queue, topic: Topic, text: Any, listener: Any
-    ) -> None:
+    def test_a_session_with_a_listener_is_its_threads(self, connection: Connection, queue: Queue, topic: Topic) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
         other = session.consumer(topic)
-        consumer.listen(listener())
+        consumer.listen(Ear())
         actions: list[Callable[[], object]] = [
             lambda: session.send(queue, text(1)),
             lambda: session.consumer(queue),
@@ -276,7 +248,7 @@ class TestRules:
             session.recover,
             session.commit,
             session.rollback,
-            lambda: other.listen(listener()),
+            lambda: other.listen(Ear()),
             lambda: other.receive(0),
             lambda: consumer.receive(0),
         ]
@@ -289,14 +261,14 @@ class TestRules:
 
     @pytest.mark.obligation("P4")
     def test_what_a_listener_was_given_is_its_threads_too(
-        self, connection: Connection, queue: Queue, patience: float, text: Any, listener: Any, bodies: Any
+        self, connection: Connection, queue: Queue, bodies: Any
     ) -> None:
         """Kept and acknowledged elsewhere: refused while the connection runs, and good when it is stopped."""
-        ear = listener()
+        ear = Ear()
         session = connection.session(AckMode.CLIENT)
         session.consumer(queue).listen(ear)
         connection.session().send(queue, text(1))
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         with pytest.raises(IllegalStateError, match="P4"):
             ear.heard[0].acknowledge()
         connection.stop()
@@ -305,13 +277,13 @@ class TestRules:
         connection.start()
         assert bodies(connection.session().consumer(queue)) == []
 
-    def test_a_stopped_one_may_be_set_up(self, provider: Any, queue: Queue, topic: Topic, listener: Any) -> None:
+    def test_a_stopped_one_may_be_set_up(self, provider: Any, queue: Queue, topic: Topic) -> None:
         session = provider.connect().session()
         consumer = session.consumer(queue)
-        consumer.listen(listener())
+        consumer.listen(Ear())
         with pytest.raises(IllegalStateError, match="listener"):
-            consumer.listen(listener())
-        session.consumer(topic).listen(listener())
+            consumer.listen(Ear())
+        session.consumer(topic).listen(Ear())
         for one in (consumer, session.consumer(queue)):
             with pytest.raises(IllegalStateError, match="listener"):
                 one.receive(0)
@@ -321,29 +293,24 @@ class TestRules:
         connection: Connection,
         queue: Queue,
         topic: Topic,
-        patience: float,
-        text: Any,
-        take: Any,
-        name_of: Any,
-        listener: Any,
     ) -> None:
         session = connection.session(AckMode.AUTO)
 
         def answer(delivery: Delivery, count: int) -> None:
             session.send(delivery.message.reply_to, text("answer"))  # type: ignore[arg-type]
 
-        session.consumer(queue).listen(listener(1, answer))
+        session.consumer(queue).listen(Ear(1, answer))
         asking = connection.session()
         replies = asking.temporary_queue()
         asking.send(queue, text("ask", reply_to=replies))
         assert name_of(take(asking.consumer(replies)).message) == "answer"
 
-    def test_what_is_closed_takes_no_listener(self, connection: Connection, queue: Queue, listener: Any) -> None:
+    def test_what_is_closed_takes_no_listener(self, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
         consumer.close()
         with pytest.raises(IllegalStateError, match="consumer is closed"):
-            consumer.listen(listener())
+            consumer.listen(Ear())
         session.close()
         with pytest.raises(IllegalStateError, match="session is closed"):
-            consumer.listen(listener())
+            consumer.listen(Ear())

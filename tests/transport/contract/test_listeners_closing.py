@@ -11,6 +11,9 @@ import pytest
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.transport import AckMode, Capability, Connection, Delivery
 
+from ...waiting import PATIENCE, background
+from .conftest import Ear, Holding, text
+
 
 class TestClosing:
     @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
@@ -22,26 +25,23 @@ class TestClosing:
         queue: Queue,
         what: str,
         mode: AckMode,
-        patience: float,
-        text: Any,
         bodies: Any,
-        listener: Any,
     ) -> None:
         """No deadlock; the message in hand is done with, the next one is not taken."""
         closing = started()
         session = closing.session(mode)
         consumer = session.consumer(queue)
         target = {"consumer": consumer, "session": session, "connection": closing}[what]
-        ear = listener(1, lambda _, __: target.close())
+        ear = Ear(1, lambda _, __: target.close())
         sender = connection.session()
         for number in range(2):
             sender.send(queue, text(number))
         consumer.listen(ear, ear.on_error)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         target.close()
         session.close()
         (thread,) = ear.threads
-        thread.join(patience)
+        thread.join(PATIENCE)
         assert ear.errors == []
         assert bodies(connection.session().consumer(queue)) == ["1"]
 
@@ -54,10 +54,7 @@ class TestClosing:
         queue: Queue,
         what: str,
         mode: AckMode,
-        patience: float,
-        text: Any,
         bodies: Any,
-        listener: Any,
     ) -> None:
         session = started().session(mode)
         consumer = session.consumer(queue)
@@ -66,13 +63,13 @@ class TestClosing:
             (session if what == "session" else consumer).close()
             raise RuntimeError("after the end")
 
-        ear = listener(1, close_and_fail)
+        ear = Ear(1, close_and_fail)
         connection.session().send(queue, text(1))
         consumer.listen(ear, ear.on_error)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         session.close()
         (thread,) = ear.threads
-        thread.join(patience)
+        thread.join(PATIENCE)
         assert [str(error) for error, _ in ear.errors] == ["after the end"]
         assert bodies(connection.session().consumer(queue)) == ["1"]
 
@@ -83,21 +80,17 @@ class TestClosing:
         connection: Connection,
         queue: Queue,
         what: str,
-        background: Any,
-        patience: float,
-        text: Any,
         bodies: Any,
-        slow_listener: Any,
     ) -> None:
         """The listener ends its work with the session's help; what it has in hand is acknowledged."""
         ending = started()
         session = ending.session(AckMode.AUTO)
         consumer = session.consumer(queue)
-        holding = slow_listener(patience, lambda _: session.send(queue, text("sent by the listener")))
+        holding = Holding(PATIENCE, lambda _: session.send(queue, text("sent by the listener")))
         for word in ("held", "next"):
             connection.session().send(queue, text(word))
         consumer.listen(holding)
-        assert holding.entered.wait(patience)
+        assert holding.entered.wait(PATIENCE)
         targets = {
             "consumer": consumer.close,
             "session": session.close,
@@ -107,33 +100,31 @@ class TestClosing:
         ended = background(targets[what])
         assert not ended.done()
         holding.release.set()
-        ended.result(patience)
+        ended.result(PATIENCE)
         assert holding.left.is_set()
         ending.close()
         left = bodies(connection.session().consumer(queue))
         assert sorted(left) == ["next", "sent by the listener"]  # what is put back may be overtaken
 
-    def test_two_listeners_may_close_each_other(
-        self, started: Any, queue: Queue, topic: Topic, patience: float, text: Any, listener: Any
-    ) -> None:
+    def test_two_listeners_may_close_each_other(self, started: Any, queue: Queue, topic: Topic) -> None:
         ending = started()
         sessions = [ending.session(AckMode.AUTO) for _ in range(2)]
         both = threading.Barrier(2)
 
         def close_the_other(number: int) -> Callable[[Delivery, int], object]:
             def reaction(delivery: Delivery, count: int) -> None:
-                both.wait(patience)
+                both.wait(PATIENCE)
                 sessions[1 - number].close()
 
             return reaction
 
-        ears = [listener(1, close_the_other(number)) for number in range(2)]
+        ears = [Ear(1, close_the_other(number)) for number in range(2)]
         for session, destination, ear in zip(sessions, (queue, topic), ears, strict=True):
             session.consumer(destination).listen(ear, ear.on_error)
         sender = started().session()
         for destination in (queue, topic):
             sender.send(destination, text(1))
-        assert all(ear.done.wait(patience) for ear in ears)
+        assert all(ear.done.wait(PATIENCE) for ear in ears)
         ending.close()
         assert [ear.errors for ear in ears] == [[], []]
 
@@ -146,18 +137,15 @@ class TestClosing:
         connection: Connection,
         queue: Queue,
         transacted: bool,
-        patience: float,
-        text: Any,
         bodies: Any,
-        listener: Any,
     ) -> None:
         session = started().session(AckMode.CLIENT, transacted=transacted)
-        ear = listener(1, lambda _, __: session.close())
+        ear = Ear(1, lambda _, __: session.close())
         connection.session().send(queue, text(1))
         session.consumer(queue).listen(ear, ear.on_error)
-        assert ear.done.wait(patience)
+        assert ear.done.wait(PATIENCE)
         session.close()
         (thread,) = ear.threads
-        thread.join(patience)
+        thread.join(PATIENCE)
         assert ear.errors == []
         assert bodies(connection.session().consumer(queue)) == ["1"]

@@ -10,6 +10,9 @@ from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms import Destination, Queue, Topic
 from mtosi_jms.transport import AckMode, Capability, Connection
 
+from ...waiting import PATIENCE, background
+from .conftest import name_of, take, text
+
 pytestmark = pytest.mark.capability(Capability.SELECTORS)
 
 CREATED_OR_DELETED = "MTOSI_EventType = 'ObjectCreation' OR MTOSI_EventType = 'ObjectDeletion'"
@@ -24,7 +27,7 @@ def destination(request: pytest.FixtureRequest) -> Destination:
 
 
 @pytest.mark.obligation("P16", "R10", "P39", "O4")
-def test_only_what_is_selected_comes(connection: Connection, destination: Destination, text: Any, bodies: Any) -> None:
+def test_only_what_is_selected_comes(connection: Connection, destination: Destination, bodies: Any) -> None:
     session = connection.session()
     consumer = session.consumer(destination, CREATED_OR_DELETED)
     assert consumer.selector == CREATED_OR_DELETED
@@ -33,9 +36,7 @@ def test_only_what_is_selected_comes(connection: Connection, destination: Destin
     assert bodies(consumer) == ["ObjectCreation", "ObjectDeletion"]
 
 
-def test_what_a_queue_holds_already_is_selected_too(
-    connection: Connection, queue: Queue, text: Any, bodies: Any
-) -> None:
+def test_what_a_queue_holds_already_is_selected_too(connection: Connection, queue: Queue, bodies: Any) -> None:
     session = connection.session()
     for event in EVENTS:
         session.send(queue, text(event, properties={"MTOSI_EventType": event}))
@@ -54,7 +55,7 @@ def test_an_invalid_selector_makes_no_consumer(connection: Connection, destinati
 
 @pytest.mark.parametrize("selector", [None, "", "  \n"])
 def test_a_blank_one_takes_everything(
-    connection: Connection, destination: Destination, selector: str | None, text: Any, bodies: Any
+    connection: Connection, destination: Destination, selector: str | None, bodies: Any
 ) -> None:
     session = connection.session()
     consumer = session.consumer(destination, selector)
@@ -67,9 +68,7 @@ def test_a_blank_one_takes_everything(
     [("n > 2", ["3", "4"]), ("flag", ["1", "3"]), ("ratio BETWEEN 0.5 AND 1", ["2", "4"]), ("n * 2 = 6", ["3"])],
 )
 @pytest.mark.capability(Capability.TYPED_PROPERTIES)
-def test_types_count(
-    connection: Connection, queue: Queue, selector: str, taken: list[str], text: Any, bodies: Any
-) -> None:
+def test_types_count(connection: Connection, queue: Queue, selector: str, taken: list[str], bodies: Any) -> None:
     session = connection.session()
     for number in range(1, 5):
         values = {"n": number, "flag": bool(number % 2), "ratio": 0.1 if number % 2 else 0.75}
@@ -95,9 +94,7 @@ SELECTED = {
 
 
 @pytest.mark.obligation("P15", "P39")
-def test_text_numbers_and_booleans(
-    provider: Any, connection: Connection, topic: Topic, text: Any, take: Any, name_of: Any
-) -> None:
+def test_text_numbers_and_booleans(provider: Any, connection: Connection, topic: Topic) -> None:
     """On every transport, whatever becomes of the types of properties on its wire."""
     session = connection.session(AckMode.AUTO)
     consumers = {selector: session.consumer(topic, selector) for selector in SELECTED}
@@ -114,7 +111,7 @@ def test_text_numbers_and_booleans(
     assert [selector for selector in others if consumers[selector].receive(0)] == []
 
 
-def test_headers_are_selected_by(connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+def test_headers_are_selected_by(connection: Connection, queue: Queue, bodies: Any) -> None:
     session = connection.session()
     session.send(queue, text("low", priority=1, correlation_id="ID:1"))
     session.send(queue, text("high", priority=8, correlation_id="ID:2", jms_type="kind"))
@@ -125,7 +122,7 @@ def test_headers_are_selected_by(connection: Connection, queue: Queue, text: Any
 
 @pytest.mark.capability(Capability.PRIORITY, Capability.UNBUFFERED)
 @pytest.mark.obligation("T1.6", "P13")
-def test_order_and_expiry_hold(provider: Any, connection: Connection, queue: Queue, text: Any, bodies: Any) -> None:
+def test_order_and_expiry_hold(provider: Any, connection: Connection, queue: Queue, bodies: Any) -> None:
     session = connection.session()
     consumer = session.consumer(queue, "n >= 0")
     for number, (priority, life) in enumerate([(4, 0), (9, 500), (0, 0), (9, 0), (4, 0)]):
@@ -137,9 +134,7 @@ def test_order_and_expiry_hold(provider: Any, connection: Connection, queue: Que
 
 @pytest.mark.capability(Capability.UNBUFFERED)
 @pytest.mark.obligation("P7")
-def test_readers_with_several_selectors_share_a_queue(
-    connection: Connection, queue: Queue, text: Any, take: Any, bodies: Any, name_of: Any
-) -> None:
+def test_readers_with_several_selectors_share_a_queue(connection: Connection, queue: Queue, bodies: Any) -> None:
     """Each message once, though two selectors accept it; what is put back is there for all that accept it."""
     sessions = [connection.session() for _ in range(4)]
     selectors = ("n < 5", "n < 5", "n = 0 OR n = 2 OR n = 4 OR n = 6")
@@ -154,23 +149,21 @@ def test_readers_with_several_selectors_share_a_queue(
     assert bodies(sessions[3].consumer(queue)) == ["5", "7"]
 
 
-def test_a_blocked_receiver_waits_for_what_it_selects(
-    connection: Connection, queue: Queue, background: Any, until_blocked: Any, patience: float, text: Any, name_of: Any
-) -> None:
+def test_a_blocked_receiver_waits_for_what_it_selects(connection: Connection, queue: Queue, until_blocked: Any) -> None:
     session, sender = connection.session(), connection.session()
     consumer = session.consumer(queue, "n = 7")
     future = background(consumer.receive)
     until_blocked(session)
     for number in range(10):
         sender.send(queue, text(number, properties={"n": number}))
-    assert name_of(future.result(patience).message) == "7"
+    assert name_of(future.result(PATIENCE).message) == "7"
 
 
 @pytest.mark.capability(Capability.NO_LOCAL)
 class TestNoLocal:
     @pytest.mark.parametrize("durable", [None, "no-local"])
     def test_what_its_connection_sends_is_left_out(
-        self, started: Any, topic: Topic, durable: str | None, text: Any, bodies: Any
+        self, started: Any, topic: Topic, durable: str | None, bodies: Any
     ) -> None:
         ours, theirs = started(client_id="ours"), started(client_id="theirs")
         session = ours.session()

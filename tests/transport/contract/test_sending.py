@@ -12,6 +12,8 @@ from mtosi_jms.jms import Destination, Queue, Topic
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, DeliveryMode, JmsMessage, Long, MessageType
 from mtosi_jms.transport import Capability, Connection
 
+from .conftest import take, text
+
 TEXTS = [
     pytest.param("größe ☃ 中文", id="of the BMP"),
     pytest.param("\ud7ff\ue000\ufffd\u2028\u0085\u007f", id="the edges of the BMP"),
@@ -21,7 +23,7 @@ TEXTS = [
 
 
 class TestSending:
-    def test_what_is_sent_soon_keeps_its_place(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_what_is_sent_soon_keeps_its_place(self, connection: Connection, queue: Queue) -> None:
         session, receiving = connection.session(), connection.session()
         for number in range(9):
             message = JmsMessage(body=b"%d" % number)
@@ -33,7 +35,7 @@ class TestSending:
         consumer = receiving.consumer(queue)
         assert [take(consumer).message.body for _ in range(9)] == [b"%d" % number for number in range(9)]
 
-    def test_what_is_sent_soon_arrives_by_itself(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_what_is_sent_soon_arrives_by_itself(self, connection: Connection, queue: Queue) -> None:
         consumer = connection.session().consumer(queue)
         message = JmsMessage(body=b"soon")
         session = connection.session()
@@ -54,7 +56,7 @@ class TestSending:
 
     @pytest.mark.capability(Capability.TYPED_PROPERTIES)
     @pytest.mark.obligation("P14", "001-I22", "001-J9")
-    def test_properties_keep_their_types(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_properties_keep_their_types(self, connection: Connection, queue: Queue) -> None:
         properties = {
             "flag": False,
             "low": INT_MIN,
@@ -71,7 +73,7 @@ class TestSending:
         assert {name: type(v) for name, v in received.properties.items()} == {k: type(v) for k, v in properties.items()}
 
     @pytest.mark.obligation("T1.3", "T1.7", "T1.9", "P14")
-    def test_a_message_arrives_as_it_was_sent(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_a_message_arrives_as_it_was_sent(self, connection: Connection, queue: Queue) -> None:
         """P37, R15: body, types of the properties that MTOSI has, correlation id, JMSType and delivery mode."""
         properties = {
             "MTOSI_msgType": "REQUEST",
@@ -106,7 +108,7 @@ class TestSending:
         ],
     )
     def test_bodies_of_any_size(
-        self, connection: Connection, queue: Queue, size: int, message_type: MessageType, take: Any
+        self, connection: Connection, queue: Queue, size: int, message_type: MessageType
     ) -> None:
         session = connection.session()
         session.send(queue, JmsMessage(body=b"x" * size, message_type=message_type))
@@ -117,9 +119,7 @@ class TestSending:
 
     @pytest.mark.obligation("P14")
     @pytest.mark.parametrize("characters", TEXTS)
-    def test_unicode_arrives_as_it_was_sent(
-        self, connection: Connection, queue: Queue, characters: str, take: Any
-    ) -> None:
+    def test_unicode_arrives_as_it_was_sent(self, connection: Connection, queue: Queue, characters: str) -> None:
         """In the body, in an attribute there, in a property and in headers."""
         in_headers = characters if max(characters) <= "\uffff" else "test_headers_beyond_the_bmp"
         message = JmsMessage(
@@ -137,7 +137,7 @@ class TestSending:
         assert (received.correlation_id, received.jms_type) == (in_headers, in_headers)
 
     @pytest.mark.capability(Capability.BEYOND_BMP)
-    def test_headers_beyond_the_bmp(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_headers_beyond_the_bmp(self, connection: Connection, queue: Queue) -> None:
         session = connection.session()
         session.send(queue, JmsMessage(properties={"MTOSI_objectName": "\U0001f600"}, correlation_id="\U00010000"))
         received = take(session.consumer(queue)).message
@@ -147,7 +147,7 @@ class TestSending:
         )
 
     @pytest.mark.capability(Capability.ANY_TEXT)
-    def test_any_text_at_all(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_any_text_at_all(self, connection: Connection, queue: Queue) -> None:
         message = JmsMessage(body=b"a\0\x1b\x0b", properties={"p": "a\0\x1b"}, correlation_id="a\0")
         session = connection.session()
         session.send(queue, message)
@@ -155,13 +155,13 @@ class TestSending:
         assert (received.body, received.properties["p"], received.correlation_id) == (message.body, "a\0\x1b", "a\0")
 
     @pytest.mark.parametrize("text", ["\t", "\n", "\r", ":", "\\", "a:\\n\\c b", " blanks ", ""], ids=repr)
-    def test_what_headers_must_escape(self, connection: Connection, queue: Queue, text: str, take: Any) -> None:
+    def test_what_headers_must_escape(self, connection: Connection, queue: Queue, text: str) -> None:
         session = connection.session()
         session.send(queue, JmsMessage(properties={"p": text}))
         assert take(session.consumer(queue)).message.properties["p"] == text
 
     @pytest.mark.parametrize(("count", "size"), [(1, 9_000), (900, 9)])
-    def test_headers_of_some_size(self, connection: Connection, queue: Queue, count: int, size: int, take: Any) -> None:
+    def test_headers_of_some_size(self, connection: Connection, queue: Queue, count: int, size: int) -> None:
         properties = {f"p{number}": "x" * size for number in range(count)}
         session = connection.session()
         session.send(queue, JmsMessage(properties=properties))
@@ -169,7 +169,7 @@ class TestSending:
 
     @pytest.mark.capability(Capability.LARGE_HEADERS)
     @pytest.mark.parametrize(("count", "size"), [(1, 60_000), (1_500, 9)])
-    def test_large_headers(self, connection: Connection, queue: Queue, count: int, size: int, take: Any) -> None:
+    def test_large_headers(self, connection: Connection, queue: Queue, count: int, size: int) -> None:
         properties = {f"p{number}": "x" * size for number in range(count)}
         session = connection.session()
         session.send(queue, JmsMessage(properties=properties, delivery_mode=DeliveryMode.PERSISTENT))
@@ -179,7 +179,7 @@ class TestSending:
     @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
     @pytest.mark.parametrize("priority", [0, 4, 9])
     def test_mode_and_priority_are_told(
-        self, connection: Connection, queue: Queue, delivery_mode: DeliveryMode, priority: int, text: Any, take: Any
+        self, connection: Connection, queue: Queue, delivery_mode: DeliveryMode, priority: int
     ) -> None:
         session = connection.session()
         session.send(queue, text(1, delivery_mode=delivery_mode, priority=priority))
@@ -187,7 +187,7 @@ class TestSending:
         assert (received.delivery_mode, received.priority) == (delivery_mode, priority)
 
     @pytest.mark.obligation("P14")
-    def test_bytes_stay_bytes(self, connection: Connection, queue: Queue, take: Any) -> None:
+    def test_bytes_stay_bytes(self, connection: Connection, queue: Queue) -> None:
         """O1: tolerated, and told apart from text."""
         session = connection.session()
         session.send(queue, JmsMessage(body=bytes(range(256)), message_type=MessageType.BYTES))
@@ -196,7 +196,7 @@ class TestSending:
 
     @pytest.mark.capability(Capability.MESSAGE_IDS)
     @pytest.mark.obligation("C45", "T1.1", "T1.2", "T1.4", "T1.5", "P13")
-    def test_the_provider_sets_its_headers(self, connection: Connection, queue: Queue, text: Any, take: Any) -> None:
+    def test_the_provider_sets_its_headers(self, connection: Connection, queue: Queue) -> None:
         """C45, T1.1, T1.2, T1.4, T1.5: what the sender had put there does not count."""
         theirs = text(
             1,
@@ -224,14 +224,14 @@ class TestSending:
 
     @pytest.mark.capability(Capability.MESSAGE_IDS)
     @pytest.mark.obligation("T1.1")
-    def test_message_ids_are_unique(self, provider: Any, queue: Queue, text: Any) -> None:
+    def test_message_ids_are_unique(self, provider: Any, queue: Queue) -> None:
         """T1.1: over connections and sessions."""
         sessions = [provider.connect().session() for _ in range(4)]
         ids = {sessions[n % 4].send(queue, text(n)).message_id for n in range(1000)}
         assert len(ids) == 1000
 
     @pytest.mark.obligation("C44", "P17")
-    def test_sending_works_before_start(self, provider: Any, queue: Queue, text: Any, take: Any, nothing: Any) -> None:
+    def test_sending_works_before_start(self, provider: Any, queue: Queue, nothing: Any) -> None:
         """C44: delivery alone waits."""
         made = provider.connect()
         session = made.session()
@@ -243,9 +243,7 @@ class TestSending:
 
     @pytest.mark.parametrize("reply_to", [Queue("answers"), Topic("answers")], ids=str)
     @pytest.mark.obligation("T1.8", "C56")
-    def test_reply_to_is_a_destination(
-        self, connection: Connection, queue: Queue, reply_to: Destination, text: Any, take: Any
-    ) -> None:
+    def test_reply_to_is_a_destination(self, connection: Connection, queue: Queue, reply_to: Destination) -> None:
         """R15b: the kind survives."""
         session = connection.session()
         session.send(queue, text(1, reply_to=reply_to))

@@ -11,6 +11,9 @@ from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
 from mtosi_jms.jms import Queue
 from mtosi_jms.transport import Capability, Connection
 
+from ...waiting import PATIENCE
+from .conftest import take, text
+
 MANY = 120
 """More than any transport has on the way by default."""
 
@@ -19,9 +22,7 @@ class TestTransactions:
     """P18: sends and receives take effect together."""
 
     @pytest.mark.obligation("P18")
-    def test_sends_are_seen_at_commit(
-        self, connection: Connection, queue: Queue, text: Any, drain: Any, nothing: Any
-    ) -> None:
+    def test_sends_are_seen_at_commit(self, connection: Connection, queue: Queue, drain: Any, nothing: Any) -> None:
         session, consumer = connection.session(transacted=True), connection.session().consumer(queue)
         for number in range(3):
             session.send(queue, text(number))
@@ -33,9 +34,7 @@ class TestTransactions:
 
     @pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
     @pytest.mark.obligation("P18", "T1.10")
-    def test_rollback_undoes_both_ways(
-        self, connection: Connection, queue: Queue, text: Any, take: Any, nothing: Any
-    ) -> None:
+    def test_rollback_undoes_both_ways(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         connection.session().send(queue, text(1))
         session = connection.session(transacted=True)
         consumer = session.consumer(queue)
@@ -51,7 +50,7 @@ class TestTransactions:
 
     @pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
     @pytest.mark.obligation("P18")
-    def test_close_rolls_back(self, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any) -> None:
+    def test_close_rolls_back(self, connection: Connection, queue: Queue, drain: Any) -> None:
         connection.session().send(queue, text(1))
         with connection.session(transacted=True) as session:
             take(session.consumer(queue))
@@ -70,7 +69,7 @@ class TestTransactions:
     @pytest.mark.capability(Capability.TRANSACTED_RECEIVE, Capability.COMMIT_CHECKED)
     @pytest.mark.obligation("P18")
     def test_a_commit_that_cannot_be_is_rolled_back(
-        self, provider: Any, connection: Connection, queue: Queue, text: Any, take: Any, drain: Any
+        self, provider: Any, connection: Connection, queue: Queue, drain: Any
     ) -> None:
         other = provider.connect()
         temporary = other.session().temporary_queue()
@@ -93,7 +92,7 @@ class TestLargeOnes:
     """More is received in a transaction than a transport may have on the way at once."""
 
     @pytest.fixture
-    def fill(self, connection: Connection, text: Any) -> Callable[[Queue], list[bytes]]:
+    def fill(self, connection: Connection) -> Callable[[Queue], list[bytes]]:
         """Sends many messages; their bodies."""
         sender = connection.session(transacted=True)
 
@@ -107,11 +106,11 @@ class TestLargeOnes:
         return send
 
     @pytest.fixture
-    def taken(self, patience: float) -> Callable[[Any, int], list[bytes]]:
+    def taken(self) -> Callable[[Any, int], list[bytes]]:
         """So many messages, each of which comes."""
 
         def take(consumer: Any, count: int) -> list[bytes]:
-            deliveries = [consumer.receive(patience) for _ in range(count)]
+            deliveries = [consumer.receive(PATIENCE) for _ in range(count)]
             assert None not in deliveries
             return [delivery.message.body for delivery in deliveries]
 
@@ -119,7 +118,7 @@ class TestLargeOnes:
 
     @pytest.mark.obligation("001-I16")
     def test_what_is_rolled_back_comes_again(
-        self, connection: Connection, fill: Any, taken: Any, take: Any, queue: Queue, nothing: Any
+        self, connection: Connection, fill: Any, taken: Any, queue: Queue, nothing: Any
     ) -> None:
         bodies = fill(queue)
         session = connection.session(transacted=True)
@@ -151,7 +150,7 @@ class TestLargeOnes:
         assert nothing(consumer)
 
     def test_sends_go_with_what_was_received(
-        self, connection: Connection, fill: Any, taken: Any, queue: Queue, drain: Any, nothing: Any, text: Any
+        self, connection: Connection, fill: Any, taken: Any, queue: Queue, drain: Any, nothing: Any
     ) -> None:
         bodies = fill(queue)
         out = Queue(f"{queue.name}.out")

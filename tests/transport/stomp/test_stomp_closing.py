@@ -14,6 +14,8 @@ from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.transport import AckMode
 
+from ...waiting import background
+
 pytestmark = pytest.mark.broker
 LONG = 60.0
 """Seconds after which what should have ended is taken to hang; less than the send time-out of the tests."""
@@ -44,9 +46,7 @@ def await_end(threads: list[threading.Thread]) -> None:
 
 
 class TestStalled:
-    def test_a_broker_that_answers_nothing(
-        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
-    ) -> None:
+    def test_a_broker_that_answers_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         """However many consumers there are, the broker is waited for once."""
         connection = by_proxy(**TIMEOUTS)
         session = connection.session()
@@ -59,15 +59,13 @@ class TestStalled:
             consumers[0].receive(0)
 
     @pytest.mark.parametrize("what", ["consumer", "session"])
-    def test_a_part_of_a_connection(
-        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background, what: str
-    ) -> None:
+    def test_a_part_of_a_connection(self, by_proxy: Any, proxy: Any, queue: Queue, what: str) -> None:
         session = by_proxy(**TIMEOUTS).session()
         consumer = session.consumer(queue)
         proxy.stall(to_client=True)
         background({"consumer": consumer, "session": session}[what].close).result(LONG)
 
-    def test_a_sender_that_is_stuck(self, by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
+    def test_a_sender_that_is_stuck(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         """Closing does not wait for its turn behind a frame that nobody takes, and ends that wait."""
         connection = by_proxy(**TIMEOUTS)
         session = connection.session()
@@ -82,9 +80,7 @@ class TestStalled:
         with pytest.raises(TransportError):
             sender.result(LONG)
 
-    def test_what_was_left_behind_a_sender_that_is_stuck(
-        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
-    ) -> None:
+    def test_what_was_left_behind_a_sender_that_is_stuck(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         connection = by_proxy(heart_beat=600.0, **TIMEOUTS)
         session, other = connection.session(), connection.session()
         reconnecting = threads_of(connection)
@@ -99,9 +95,7 @@ class TestStalled:
         with pytest.raises(TransportError):
             sender.result(LONG)
 
-    def test_a_receipt_that_is_waited_for(
-        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
-    ) -> None:
+    def test_a_receipt_that_is_waited_for(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         connection = by_proxy(**TIMEOUTS)
         session = connection.session()
         proxy.stall(to_client=True)
@@ -114,7 +108,7 @@ class TestStalled:
 
 
 class TestWhileItIsLost:
-    def test_nobody_is_there(self, by_proxy: Any, proxy: Any, queue: Queue, background: Background) -> None:
+    def test_nobody_is_there(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         """A receiver gets None, a sender an error, and the thread that reconnects comes to its end."""
         connection = by_proxy(**TIMEOUTS)
         consumer = connection.session().consumer(queue)
@@ -131,9 +125,7 @@ class TestWhileItIsLost:
             sending.result(LONG)
         await_end(reconnecting)
 
-    def test_somebody_is_there_who_says_nothing(
-        self, by_proxy: Any, proxy: Any, queue: Queue, background: Background
-    ) -> None:
+    def test_somebody_is_there_who_says_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         connection = by_proxy(**TIMEOUTS)
         consumer = connection.session().consumer(queue)
         receiving = background(consumer.receive)
@@ -146,7 +138,7 @@ class TestWhileItIsLost:
         await_end(reconnecting)
 
     def test_a_subscription_that_is_being_made_again(
-        self, by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any, background: Background
+        self, by_proxy: Any, proxy: Any, queue: Queue, open_stomp: Any, broker: Any
     ) -> None:
         """A consumer that is closed meanwhile leaves nothing that would take messages."""
         connection = by_proxy()
@@ -172,7 +164,7 @@ class TestWhileItIsLost:
 
 class TestTogether:
     def test_a_session_while_it_makes_a_consumer(
-        self, by_proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
+        self, by_proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         connection = by_proxy()
         session = connection.session()
@@ -190,7 +182,7 @@ class TestTogether:
         TestWhileItIsLost.all_come(other.consumer(queue), other, queue)
 
     def test_a_consumer_while_more_is_asked_for(
-        self, by_proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
+        self, by_proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         connection = by_proxy(prefetch=1)
         session = connection.session()

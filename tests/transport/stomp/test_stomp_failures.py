@@ -13,6 +13,8 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.transport import AckMode, Capability
 from mtosi_jms.transport.stomp._subscriptions import Entry
 
+from ...waiting import background
+
 pytestmark = pytest.mark.broker
 PERSISTENT = DeliveryMode.PERSISTENT
 
@@ -248,7 +250,7 @@ class TestConnecting:
             with pytest.raises(TransportError, match="no answer within"):
                 open_stomp(f"stomp://127.0.0.1:{port}", connect_timeout=0.3)
 
-    def test_somebody_who_says_nothing(self, open_stomp: Any, background: Any) -> None:
+    def test_somebody_who_says_nothing(self, open_stomp: Any) -> None:
         """ActiveMQ closes some connections that it refuses before it has said why: so it is asked more than once."""
         refusal = b"ERROR\nmessage:Broker: b - Client: me already connected from x\n\n\0"
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from typing import Any
 
 import pytest
 
 from mtosi_jms.errors import WriteError
 from mtosi_jms.transport.stomp._wire import FrameWriter
+
+from ...waiting import background
 
 SECONDS = 60
 Written = queue.SimpleQueue[bytes]
@@ -116,7 +116,7 @@ def test_what_cannot_be_written_is_told_to_who_sends_it(make: Callable[..., Fram
 
 
 def test_what_is_left_while_another_one_writes_goes_out_in_one_write(
-    make: Callable[..., FrameWriter], written: Written, background: Callable[[Callable[[], Any]], Future[Any]]
+    make: Callable[..., FrameWriter], written: Written
 ) -> None:
     writing, go_on = threading.Event(), threading.Event()
 
@@ -195,7 +195,7 @@ def test_what_was_left_and_surely_not_received_comes_back(
 
 
 def test_what_waits_at_the_end_of_the_link_comes_back_in_order(
-    make: Callable[..., FrameWriter], unsent: list[bytes], background: Callable[[Callable[[], Any]], Future[Any]]
+    make: Callable[..., FrameWriter], unsent: list[bytes]
 ) -> None:
     """Also what a thread has in hand just then, which is in front of what was left after it."""
     writing, go_on = threading.Event(), threading.Event()
@@ -257,7 +257,6 @@ def test_where_there_are_no_more_threads_nothing_waits(
 
 def test_who_finds_another_one_writing_waits_until_its_deadline(
     make: Callable[..., FrameWriter],
-    background: Callable[[Callable[[], Any]], Future[Any]],
 ) -> None:
     writing, go_on = threading.Event(), threading.Event()
 
@@ -274,9 +273,7 @@ def test_who_finds_another_one_writing_waits_until_its_deadline(
     first.result(SECONDS)
 
 
-def test_threads_lose_nothing_and_keep_their_order(
-    writer: FrameWriter, written: Written, background: Callable[[Callable[[], Any]], Future[Any]]
-) -> None:
+def test_threads_lose_nothing_and_keep_their_order(writer: FrameWriter, written: Written) -> None:
     def work(name: int) -> None:
         for number in range(200):
             data = b"%d:%d\n" % (name, number)

@@ -16,6 +16,8 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.transport import AckMode, Interruption
 
+from ...waiting import background
+
 pytestmark = pytest.mark.broker
 LONG = 60.0
 Background = Callable[[Callable[[], Any]], Future[Any]]
@@ -59,9 +61,7 @@ def until(condition: Callable[[], Any]) -> None:
     pytest.fail("it did not come to pass")
 
 
-def test_a_receiver_that_waits(
-    by_proxy: Any, outside: Any, topic: Topic, background: Background, whole_again: Any
-) -> None:
+def test_a_receiver_that_waits(by_proxy: Any, outside: Any, topic: Topic, whole_again: Any) -> None:
     connection = by_proxy()
     consumer = connection.session(AckMode.AUTO).consumer(topic)
     seen: list[Any] = []
@@ -178,7 +178,7 @@ def test_a_runtime(by_proxy: Any, proxy: Any, outside: Any, topic: Topic, reconn
 
 
 class TestSubscriber:
-    def test_a_topic(self, by_proxy: Any, proxy: Any, topic: Topic, background: Background) -> None:
+    def test_a_topic(self, by_proxy: Any, proxy: Any, topic: Topic) -> None:
         losses: list[Loss] = []
         begun, over = threading.Event(), threading.Event()
 
@@ -205,7 +205,7 @@ class TestSubscriber:
     @pytest.mark.obligation("NOT2")
     @pytest.mark.parametrize("kept_by", ["queue", "durable", "durable, but not PERSISTENT"])
     def test_what_is_kept_is_not_lost(
-        self, by_proxy: Any, queue: Queue, topic: Topic, background: Background, whole_again: Any, kept_by: str
+        self, by_proxy: Any, queue: Queue, topic: Topic, whole_again: Any, kept_by: str
     ) -> None:
         losses: list[Loss] = []
         connection = by_proxy(client_id=f"interrupted-{queue.name}")

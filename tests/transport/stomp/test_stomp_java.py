@@ -12,7 +12,7 @@ import pytest
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, TemporaryQueue
 
-from ..jvm.clients import jars_of  # noqa: TID252
+from ..jvm.clients import jars_of
 
 pytestmark = pytest.mark.broker
 

@@ -14,6 +14,8 @@ from mtosi_jms.errors import TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.transport.stomp._link import Link
 
+from ...waiting import background
+
 pytestmark = pytest.mark.broker
 LONG = 60.0
 Background = Callable[[Callable[[], Any]], Future[Any]]
@@ -118,7 +120,7 @@ def test_a_loss_that_is_not_yet_known(by_proxy: Any, queue: Queue, monkeypatch: 
 
 
 def test_what_cannot_be_mended_is_told(
-    by_proxy: Any, proxy: Any, queue: Queue, background: Background, monkeypatch: pytest.MonkeyPatch
+    by_proxy: Any, proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fault of our own in the thread that reconnects leaves nobody waiting for ever."""
     connection = by_proxy()

@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -15,6 +14,8 @@ import pytest
 from mtosi_jms.errors import WriteError
 from mtosi_jms.transport.stomp import Address
 from mtosi_jms.transport.stomp._wire import Wire
+
+from ...waiting import background
 
 LONG = 60.0
 HUGE = b"x" * 32_000_000  # more than all buffers on the way
@@ -92,17 +93,13 @@ def test_a_sign_of_life_waits_for_room(wire: Wire) -> None:
     assert wire.is_connected()
 
 
-def test_a_writer_has_the_deadline_that_it_is_given(
-    wire: Wire, background: Callable[[Callable[[], Any]], Future[Any]]
-) -> None:
+def test_a_writer_has_the_deadline_that_it_is_given(wire: Wire) -> None:
     fill(wire)
     with pytest.raises(WriteError, match="took nothing"):
         background(lambda: wire.send(HUGE, time.monotonic() + 0.1)).result(LONG / 2)
 
 
-def test_a_writer_behind_another_gives_up_alone(
-    wire: Wire, background: Callable[[Callable[[], Any]], Future[Any]]
-) -> None:
+def test_a_writer_behind_another_gives_up_alone(wire: Wire) -> None:
     fill(wire)
     first = background(lambda: wire.send(HUGE))
     while not wire.writing.locked():
@@ -131,9 +128,7 @@ def test_a_writer_that_is_interrupted_ends_the_connection(wire: Wire, monkeypatc
         wire.send(b"x")
 
 
-def test_a_writer_that_waits_ends_with_the_connection(
-    wire: Wire, mute: Mute, lost: threading.Event, background: Callable[[Callable[[], Any]], Future[Any]]
-) -> None:
+def test_a_writer_that_waits_ends_with_the_connection(wire: Wire, mute: Mute, lost: threading.Event) -> None:
     """The broker ends its side, and reads nothing: who waits for room learns of it long before the deadline."""
     fill(wire)
     writer = background(lambda: wire.send(HUGE))

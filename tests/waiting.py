@@ -1,0 +1,34 @@
+"""Actions in threads of their own, and waiting for what happens there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+PATIENCE = 60.0
+"""Seconds after which what should have happened is taken to have failed; no test waits for it to pass."""
+
+
+def background(action: Callable[[], Any]) -> Future[Any]:
+    """Run an action in its own thread. Get the result from the future, with a time-out that reveals a hang."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(action())
+        except BaseException as error:  # noqa: BLE001 - the future raises it
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def until(holds: Callable[[], object], patience: float = PATIENCE) -> None:
+    """Return once something holds. `patience`: seconds."""
+    tick, latest = threading.Event(), time.monotonic() + patience
+    while not holds():
+        assert time.monotonic() < latest, "it did not come to that"
+        tick.wait(0.01)
