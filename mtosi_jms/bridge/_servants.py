@@ -22,7 +22,7 @@ from mtosi_jms.transport.jvm import machine
 log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.25
-"""Seconds between checks whether the servant is closed."""
+"""Seconds between checks whether the process ends; a servant that is closed is woken."""
 
 
 class Servant:
@@ -58,6 +58,8 @@ class Servant:
         self._on_late = on_late
         self._queue = java.cls("java.util.concurrent.LinkedBlockingQueue")()
         self._transient = java.omg("CORBA.TRANSIENT")("not taken; it may come again")
+        answered = java.cls("java.util.concurrent.CompletableFuture").completedFuture(None)
+        self._over = java.cls("java.util.Arrays").asList(None, None, answered)
         self._closed = threading.Event()
         call = java.cls("mtosi_jms.corba.Call")(self._queue, self._transient, int(answer_timeout * 1_000))
         name = interface.rpartition(".")[2] if isinstance(interface, str) else interface[0]
@@ -127,6 +129,8 @@ class Servant:
         """Removes the object once no handler is running; waiting calls get TRANSIENT. `leave`: whether to hide from
         peers that it is gone: it comes back in the next process."""
         self._closed.set()
+        with contextlib.suppress(Exception), self._orb.calling():
+            self._queue.put(self._over)
         if threading.current_thread() is not self._thread:
             self._thread.join()
         with contextlib.suppress(Exception), self._orb.calling():

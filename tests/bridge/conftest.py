@@ -15,6 +15,9 @@ from mtosi_jms.jars import fetch_client
 from .commands import Command
 from .ems import compiled_ems
 
+AT_ONCE = {"jacorb.notification.consumer.backout_interval": 50, "jacorb.retry_interval": 20}
+"""Milliseconds until what was refused comes again."""
+
 
 @pytest.fixture(scope="session")
 def jacorb_jars() -> list[Path]:
@@ -31,7 +34,7 @@ def jacorb(jacorb_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) ->
     """JacORB's notification service, one for all tests: who kills it wants one of his own."""
     folder = tmp_path_factory.mktemp("jacorb")
     try:
-        process = start_channel_process(folder)
+        process = start_channel_process(folder, settings=AT_ONCE)
     except ConfigError as error:
         pytest.skip(str(error))
     try:

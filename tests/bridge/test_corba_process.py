@@ -87,11 +87,11 @@ def test_what_is_taken_too_late_is_given_again_and_not_handed_out(jacorb_jars: o
     def consumer(events: Sequence[StructuredEvent]) -> None:
         taken.append(events[0].event_name)
         if len(taken) == 1:
-            threading.Event().wait(1.0)  # five times what it has
+            threading.Event().wait(0.5)  # five times what it has
         else:
             enough.set()
 
-    with Orb(OrbOptions(answer_timeout=0.2)) as orb:
+    with Orb(OrbOptions(answer_timeout=0.1)) as orb:
         channel: Any = orb.channel(jacorb_address)
         source = channel.event_source(FlowStyle.PUSH)
         source.connect(consumer)
