@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 60.0
@@ -32,3 +33,21 @@ def until(holds: Callable[[], object], patience: float = PATIENCE) -> None:
     while not holds():
         assert time.monotonic() < latest, "it did not come to that"
         tick.wait(0.01)
+
+
+@contextmanager
+def threads_end() -> Iterator[None]:
+    """Every thread that is there after the block, and was not before, ends."""
+    before = _threads()
+    yield
+    latest = time.monotonic() + PATIENCE
+    while left := _threads() - before:
+        assert time.monotonic() < latest, [thread.name for thread in left]
+        for thread in left:
+            if thread.is_alive():  # others are just being started
+                thread.join(PATIENCE)
+
+
+def _threads() -> set[threading.Thread]:
+    """Those that run. A thread of Java's, or one that logs while it ends, leaves a dummy behind, which never goes."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,7 +20,7 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import Step
 from mtosi_jms.transport import Connection
 
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, threads_end
 
 _numbers = itertools.count()
 NE1, NE7 = name("MD=EMS1/ME=NE-1"), name("MD=EMS1/ME=NE-7")
@@ -105,22 +104,11 @@ def numbers(response: Any) -> list[int]:
     return [int(me.name.rdn[-1].value.removeprefix("NE-")) for me in found]
 
 
-def _threads() -> set[threading.Thread]:
-    """Those that run. A thread that logs while it ends leaves a dummy behind, which never goes."""
-    return {thread for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
-
-
 @pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
     """Every thread of a test ends with it."""
-    before = _threads()
-    yield
-    latest = time.monotonic() + PATIENCE
-    while left := _threads() - before:
-        assert time.monotonic() < latest, [thread.name for thread in left]
-        for thread in left:
-            if thread.is_alive():  # others are just being started
-                thread.join(PATIENCE)
+    with threads_end():
+        yield
 
 
 def fault_of(action: Callable[[], Any]) -> MtosiFault:

@@ -13,7 +13,7 @@ from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, threads_end
 
 WORK, PARKED = Queue("WORK"), Queue("PARKED")
 AT_ONCE = Backoff(0.0, 0.0, 0.0)
@@ -98,11 +98,5 @@ def desk() -> Iterator[Desk]:
 @pytest.fixture(autouse=True)
 def _no_thread_is_left() -> Iterator[None]:
     """Every thread of a test ends with it."""
-    before = set(threading.enumerate())
-    yield
-    left = [thread for thread in threading.enumerate() if thread not in before]
-    for thread in left:
-        while thread.ident is None:  # it cannot be joined yet
-            threading.Event().wait(0.001)
-        thread.join(PATIENCE)
-    assert [thread.name for thread in left if thread.is_alive()] == []
+    with threads_end():
+        yield

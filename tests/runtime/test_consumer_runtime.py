@@ -12,7 +12,7 @@ from mtosi_jms.errors import ClientIdInUseError, ConfigError, HandlerTimeoutErro
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.runtime import Backoff, State
 
-from ..waiting import PATIENCE, background
+from ..waiting import PATIENCE, background, until
 
 WORK = Queue("WORK")
 
@@ -66,7 +66,7 @@ class TestHandling:
         ) as runtime:
             desk.handled.until(lambda: desk.handled.done == ["b0"])
             for count in (1, 2):
-                desk.until(lambda count=count: (runtime.health.failures, runtime.health.backlog) == (count, 2))
+                until(lambda count=count: (runtime.health.failures, runtime.health.backlog) == (count, 2))
                 desk.clock.advance(11)
             desk.handled.until(lambda: len(desk.handled.done) == 3)
         assert attempts == [1, 2, 3]
@@ -77,7 +77,7 @@ class TestHandling:
         desk.handled.acts["0"] = lambda context: go.wait(PATIENCE)
         desk.send(*(str(number) for number in range(10)))
         with desk.runtime(rules={"in_flight": 3}) as runtime:
-            desk.until(lambda: (runtime.health.in_flight, runtime.health.backlog) == (1, 2))
+            until(lambda: (runtime.health.in_flight, runtime.health.backlog) == (1, 2))
             assert desk.provider.depth(WORK) == 7
             go.set()
             desk.handled.until(lambda: len(desk.handled.done) == 10)
@@ -90,7 +90,7 @@ class TestHandling:
 
         desk.send("a", "b")
         with desk.runtime(handler=forward) as runtime:
-            desk.until(lambda: runtime.health.handled == 2)
+            until(lambda: runtime.health.handled == 2)
         assert [message.body for message in desk.session.browse(out)] == [b"A", b"B"]
 
     @pytest.mark.obligation("001-I9")
@@ -112,7 +112,7 @@ class TestFailing:
         desk.send("poison", properties={"n": 7}, correlation_id="c-1", time_to_live_ms=60_000)
         desk.send("b")
         with desk.runtime(rules={"attempts": 3}) as runtime:
-            desk.until(lambda: runtime.health.parked == 1)
+            until(lambda: runtime.health.parked == 1)
             desk.handled.until(lambda: desk.handled.done == ["a", "b"])
             health = runtime.health
         assert desk.handled.begun.count("poison") == 3
@@ -136,7 +136,7 @@ class TestFailing:
         desk.handled.acts["poison"] = fails
         desk.send("poison")
         with desk.runtime(parking=None, rules={"attempts": 1}) as runtime:
-            desk.until(lambda: runtime.health.parked == 1)
+            until(lambda: runtime.health.parked == 1)
         [parked] = desk.session.browse(Queue("DLQ"))
         assert parked.properties["MTOSIX_parkedReason"] == "ValueError"
 
@@ -147,7 +147,7 @@ class TestFailing:
             return {"a": 1}[message.body.decode()]
 
         with desk.runtime(key=key) as runtime:
-            desk.until(lambda: (runtime.health.parked, runtime.health.handled) == (1, 1))
+            until(lambda: (runtime.health.parked, runtime.health.handled) == (1, 1))
         [parked] = desk.parked()
         assert (parked.body, parked.properties["MTOSIX_parkedReason"]) == (b"b", "KeyError")
 
@@ -156,11 +156,11 @@ class TestFailing:
         desk.send("a")
         with desk.runtime(rules={"attempts": 4, "retry": Backoff(10.0, 25.0, 0.0)}) as runtime:
             for count, wait in enumerate((10, 20, 25), 1):
-                desk.until(lambda count=count: runtime.health.backlog == 1 and runtime.health.failures == count)
+                until(lambda count=count: runtime.health.backlog == 1 and runtime.health.failures == count)
                 desk.clock.advance(wait - 1)
                 assert runtime.health.failures == count
                 desk.clock.advance(1)
-            desk.until(lambda: runtime.health.parked == 1)
+            until(lambda: runtime.health.parked == 1)
 
     def test_the_log_has_facts_and_no_secrets(self, desk: Any, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG, "mtosi_jms.runtime")  # the wire log has bodies
@@ -168,7 +168,7 @@ class TestFailing:
         desk.send("payload-hush", properties={"token": "hush"})
         desk.send("fine")
         with desk.runtime(rules={"attempts": 1}) as runtime:
-            desk.until(lambda: (runtime.health.parked, runtime.health.handled) == (1, 1))
+            until(lambda: (runtime.health.parked, runtime.health.handled) == (1, 1))
         records = [record for record in caplog.records if record.name == "mtosi_jms.runtime"]
         assert [record.event for record in records] == ["connected", "attempt failed", "parked", "handled", "ended"]
         failed = records[1]
@@ -207,10 +207,10 @@ class TestHanging:
             desk.handled.until(lambda: desk.handled.begun == ["a"])
             desk.clock.advance(61)
             desk.handled.until(lambda: sorted(desk.handled.done) == ["a", "b"])
-            desk.until(lambda: runtime.health.handled == 2)
+            until(lambda: runtime.health.handled == 2)
             assert runtime.health.stuck == 1
             go.set()
-            desk.until(lambda: runtime.health.stuck == 0)
+            until(lambda: runtime.health.stuck == 0)
         assert len(raised) == 1
         assert [type(error) for error in desk.errors] == [HandlerTimeoutError]
         assert desk.session.browse(Queue("OUT")) == []
@@ -226,7 +226,7 @@ class TestHanging:
                 desk.handled.until(lambda count=count: desk.handled.begun.count("a") == count)
                 desk.clock.advance(61)
             desk.handled.until(lambda: "b" in desk.handled.done)
-            desk.until(lambda: runtime.health.parked == 1)
+            until(lambda: runtime.health.parked == 1)
             go.set()
         [parked] = desk.parked()
         assert parked.properties["MTOSIX_parkedReason"] == "HandlerTimeoutError"
@@ -244,7 +244,7 @@ class TestStuck:
         desk.send(*names)
         rules = {"concurrency": concurrency, "max_stuck": most, "deadline": 10.0, "attempts": 1}
         with desk.runtime(rules=rules) as runtime:
-            desk.until(lambda: desk.clock.advance(11) or runtime.health.state is State.STUCK)
+            until(lambda: desk.clock.advance(11) or runtime.health.state is State.STUCK)
             for _ in range(10):
                 desk.clock.advance(11)
             assert runtime.health.stuck == bound
@@ -253,8 +253,8 @@ class TestStuck:
             assert sum(one.name.startswith("handler-") for one in threading.enumerate()) <= bound + concurrency
             assert desk.provider.depth(WORK) >= len(names) - bound - 5 * concurrency
             go.set()
-            desk.until(lambda: runtime.health.handled + runtime.health.parked == len(names))
-            desk.until(lambda: (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0))
+            until(lambda: runtime.health.handled + runtime.health.parked == len(names))
+            until(lambda: (runtime.health.state, runtime.health.stuck) == (State.RUNNING, 0))
         assert desk.provider.depth(WORK) == 0
 
     def test_cancelled_is_set_although_no_thread_is_replaced(self, desk: Any) -> None:
@@ -268,9 +268,9 @@ class TestStuck:
             desk.send("looks")
             desk.handled.until(lambda: "looks" in desk.handled.begun)
             desk.clock.advance(6)
-            desk.until(lambda: runtime.health.state is State.STUCK)
+            until(lambda: runtime.health.state is State.STUCK)
             desk.clock.advance(5)
-            desk.until(lambda: runtime.health.parked == 2)
+            until(lambda: runtime.health.parked == 2)
             go.set()
         assert [type(error) for error in desk.errors] == [HandlerTimeoutError] * 2
 
@@ -282,13 +282,13 @@ class TestStuck:
         runtime = desk.runtime(rules={"deadline": 10.0, "attempts": 1}).start()
         desk.handled.until(lambda: desk.handled.begun == ["a"])
         desk.clock.advance(11)
-        desk.until(lambda: runtime.health.stuck == 1)
+        until(lambda: runtime.health.stuck == 1)
         if returns:
             go.set()
         assert runtime.drain(PATIENCE if returns else 0) is returns
         assert runtime.drain(0) is returns
         go.set()
-        desk.until(lambda: runtime.health.stuck == 0)
+        until(lambda: runtime.health.stuck == 0)
         assert runtime.drain(0)
 
 
@@ -307,10 +307,10 @@ class TestKilling:
         with desk.runtime(connect=connect, key=lambda message: 1) as runtime:
             desk.handled.until(lambda: desk.handled.begun == ["a"])
             connections[0].close()
-            desk.until(lambda: len(connections) == 2 and runtime.health.state is State.RUNNING)
+            until(lambda: len(connections) == 2 and runtime.health.state is State.RUNNING)
             go.set()
             desk.handled.until(lambda: len(desk.handled.done) == 4)
-            desk.until(lambda: runtime.health.handled == 3)
+            until(lambda: runtime.health.handled == 3)
         assert desk.handled.done == ["a", "a", "b", "c"], "the first one was handled without its word being heard"
         assert desk.provider.held() == 0
 
@@ -327,7 +327,7 @@ class TestKilling:
         desk.send("a")
         with desk.runtime(connect=connect) as runtime:
             desk.handled.until(lambda: desk.handled.done == ["a"])
-            desk.until(lambda: runtime.health.consecutive_failures == 0)
+            until(lambda: runtime.health.consecutive_failures == 0)
 
     @pytest.mark.obligation("CON2")
     def test_a_client_id_that_the_broker_still_holds_is_tried_again(self, desk: Any) -> None:
@@ -342,7 +342,7 @@ class TestKilling:
 
         made: list[Any] = []
         with desk.runtime(connect=connect) as runtime:
-            desk.until(lambda: runtime.health.state is State.RUNNING)
+            until(lambda: runtime.health.state is State.RUNNING)
             made[0].close()
             desk.send("a")
             desk.handled.until(lambda: desk.handled.done == ["a"])
@@ -375,9 +375,9 @@ class TestKilling:
         desk.handled.acts["a"] = fails
         desk.send("a")
         with desk.runtime(connect=connect, rules={"attempts": 2, "retry": Backoff(10.0, 10.0, 0.0)}) as runtime:
-            desk.until(lambda: (runtime.health.failures, runtime.health.backlog) == (1, 1))
+            until(lambda: (runtime.health.failures, runtime.health.backlog) == (1, 1))
             connections[0].close()
-            desk.until(lambda: runtime.health.parked == 1)
+            until(lambda: runtime.health.parked == 1)
         [parked] = desk.parked()
         assert parked.properties["MTOSIX_attempts"] == 2
 
@@ -385,8 +385,8 @@ class TestKilling:
         connection = desk.connect()
         runtime = desk.runtime(connect=connection).start()
         connection.close()
-        desk.until(lambda: runtime.health.state is State.ENDED)
-        desk.until(lambda: len(desk.errors) == 2)
+        until(lambda: runtime.health.state is State.ENDED)
+        until(lambda: len(desk.errors) == 2)
         assert all(isinstance(error, IllegalStateError) for error in desk.errors)
         assert runtime.drain()
 
@@ -397,10 +397,10 @@ class TestKilling:
         desk.handled.acts["a"] = fails
         desk.send("a")
         with desk.runtime(rules={"attempts": 1}) as runtime:
-            desk.until(lambda: runtime.health.consecutive_failures > 2)
+            until(lambda: runtime.health.consecutive_failures > 2)
             assert runtime.health.parked == 0
             desk.session.consumer(Queue("PARKED")).receive(0).acknowledge()
-            desk.until(lambda: runtime.health.parked == 1)
+            until(lambda: runtime.health.parked == 1)
         assert desk.handled.begun == ["a"], "its failures are remembered"
 
 
@@ -418,7 +418,7 @@ class TestDraining:
         assert entered.wait(PATIENCE)
         draining = threading.Thread(target=lambda: drained.append(runtime.drain()))
         draining.start()
-        desk.until(lambda: runtime.health.state is State.DRAINING)
+        until(lambda: runtime.health.state is State.DRAINING)
         go.set()
         draining.join(PATIENCE)
         assert drained == [True]

@@ -16,6 +16,8 @@ from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import connect_privately
 
+from ..waiting import until
+
 NAMES = {"jms/OS": "queue:OS", "jms/Ems": "queue:EMS", "jms/Topic": "topic:T"}
 
 
@@ -56,7 +58,7 @@ def test_each_event_is_handled_and_a_message_that_cannot_be_read_is_parked(desk:
         publisher.publish(ResourceObjectCreation(), category="Inventory")
         connection.session().send(topic, JmsMessage(body=b"<torn"))
         publisher.publish(ResourceObjectCreation(), category="Inventory")
-        desk.until(lambda: (runtime.health.handled, runtime.health.parked) == (2, 1))
+        until(lambda: (runtime.health.handled, runtime.health.parked) == (2, 1))
     assert seen == [("ResourceObjectCreation", "notify")] * 2
     [parked] = desk.session.browse(connection.dead_letter)
     assert parked.body == b"<torn"

@@ -17,6 +17,7 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.runtime import Backoff, ConsumerRuntime, RuntimeRules
 from mtosi_jms.transport import AckMode, Connection, connect
 
+from ...waiting import until
 from .clients import address_of, connect_by_java, jndi_properties
 
 pytest.importorskip("jpype", reason="JPype is not installed")
@@ -65,13 +66,6 @@ def threads() -> int:
 def proxies() -> int:
     """Threads of proxies, which stay while nothing gets through."""
     return sum("(_pass)" in one.name for one in threading.enumerate())
-
-
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline, tick = time.monotonic() + seconds, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline
-        tick.wait(0.05)
 
 
 @pytest.mark.obligation("CON1")

@@ -16,7 +16,7 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.transport import AckMode, Interruption
 
-from ...waiting import background
+from ...waiting import background, until
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
@@ -49,16 +49,6 @@ def whole_again(proxy: Any, queue: Queue) -> Callable[[Any], None]:
         connection.session().send(Queue(f"{queue.name}.else"), message())
 
     return cut
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Returns once it holds."""
-    pause = threading.Event()
-    for _ in range(6_000):
-        if condition():
-            return
-        pause.wait(0.01)
-    pytest.fail("it did not come to pass")
 
 
 def test_a_receiver_that_waits(by_proxy: Any, outside: Any, topic: Topic, whole_again: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -14,7 +13,7 @@ from mtosi_jms.errors import TransportError, WriteError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.transport.stomp._link import Link
 
-from ...waiting import background
+from ...waiting import background, until
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
@@ -133,13 +132,3 @@ def test_what_cannot_be_mended_is_told(
     proxy.cut()
     with pytest.raises(TransportError, match="KeyError"):
         receiving.result(LONG)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    """Returns once it holds."""
-    pause = threading.Event()
-    for _ in range(6_000):
-        if condition():
-            return
-        pause.wait(0.01)
-    pytest.fail("it did not come to pass")
