@@ -21,7 +21,7 @@ from mtosi_jms.console import Bounds, Console, Traffic
 from mtosi_jms.gateway import HttpServer
 from mtosi_jms.spool import SpoolFolder
 
-from ..browsers import look  # noqa: TID252
+from ..browsers import look
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 

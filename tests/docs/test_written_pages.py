@@ -10,7 +10,7 @@ import pytest
 from mtosi_codegen.cli import main
 from mtosi_jms.report import Report, SequenceLine, Table, render
 
-from ..browsers import look  # noqa: TID252
+from ..browsers import look
 
 CUT = """() => [...document.querySelectorAll("body *")].filter(one => one.clientWidth && (
     one.getBoundingClientRect().right > document.documentElement.clientWidth + 1 && !one.closest("svg") ||
