@@ -35,3 +35,14 @@ def test_a_supplier_of_ones_own(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
             space["supplier"].drain(10)
             thread.join(30)
         assert not thread.is_alive()
+
+
+def test_the_image_runs_the_program_alone(root: Path) -> None:
+    """The image that it begins with takes its arguments for a command of ours: it needs another entry point."""
+    page = (root / "docs" / "operations.md").read_text(encoding="utf-8")
+    (made,) = re.findall(r"^```dockerfile\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert 'ENTRYPOINT ["python", "supplier.py"]' in made
+    begun = re.search(r"docker build --tag (\S+) \.", page)
+    assert begun is not None
+    assert f"FROM {begun[1]}\n" in made
+    assert 'ENTRYPOINT ["mtosi-jms"]' in (root / "Dockerfile").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ GUIDE = Path(__file__).parents[2] / "docs/spark.md"
 ALARM = (
     '<a:alarm xmlns:a="http://www.tmforum.org/mtop/nra/xsd/alm/v1" xmlns:e="http://www.tmforum.org/mtop/fmw/xsd/ei/v1">'
     "<e:objectName><nam:rdn><nam:type>ME</nam:type><nam:value>a</nam:value></nam:rdn></e:objectName>"
+    f"<c:sourceTime xmlns:c='http://www.tmforum.org/mtop/fmw/xsd/cei/v1'>{datetime.now(UTC):%FT%TZ}</c:sourceTime>"
     "<a:nativeProbableCause>x</a:nativeProbableCause><a:perceivedSeverity>MAJOR</a:perceivedSeverity></a:alarm>"
 )
 LINK = (
@@ -38,6 +40,7 @@ EXPECTED = {
     "Alarms": ("|MAJOR|1|",),
     "SQL cookbook": (
         "|ME=a|1|0|",
+        "|MAJOR|x|ME=a|true|",
         "|free_port|\n+---------------+\n|MD=M/ME=a/PTP=2|\n+",
         "|MD=M/ME=a|changed|location|Oslo|Bergen|",
         "|MD=M/ME=b|deleted|NULL|",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,14 @@ def test_the_code_on_the_page_runs(
     assert len(rows) == 11
     assert {(row.topic, row.complete) for row in rows} == {("inventory", None)}
     assert {row.name_text for row in rows if row.offset == 3} == {"MD=M/ME=lonely"}
+
+
+def test_the_readme_shows_the_same(page: str, root: Path) -> None:
+    """So it runs, too; `make endurance` runs it as printed."""
+    (block,) = re.findall(
+        r"^    elements = .*\n    elements\..*\n", (root / "README.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert textwrap.dedent(block).replace("out/demo/landing", "landing/") in page
 
 
 def test_the_commands_on_the_page_are_understood(page: str) -> None:
