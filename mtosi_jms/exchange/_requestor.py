@@ -63,7 +63,7 @@ class Requestor(Closeable):
 
     Raises:
         ConfigError: both `reply_to` and `temporary_reply` are given, `on_conflict` is unknown, or `sender_uri` is a
-            topic, not a name for one, and neither of the two is given.
+            topic and neither of the two is given.
         HeaderError: `sender_uri` is empty.
         NamingError: a reply destination cannot be resolved.
         TransportError: the provider failed.
@@ -104,7 +104,7 @@ class Requestor(Closeable):
         self._aio: AsyncRequestor | None = None
         names = connection.names
         named = [] if temporary_reply else [names.lookup(reply_to or sender_uri)]
-        if named and not reply_to and named[0].is_topic and sender_uri not in names.names():
+        if named and not reply_to and named[0].is_topic:
             what = "where its replies would arrive: give the name of a queue, or reply_to, or temporary_reply=True"
             raise ConfigError(f"sender_uri: {without_login(sender_uri)} is a topic, {what}")
         failures = [names.lookup(failure_reply_to)] if failure_reply_to else []

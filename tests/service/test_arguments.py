@@ -66,11 +66,13 @@ def test_something_else_for_a_connection(role: str, given: Any, said: str) -> No
     assert refusal(lambda: ROLES[role](given)).startswith(f"{role}: {said}")
 
 
-def test_a_topic_takes_no_replies(pair: Pair) -> None:
-    said = refusal(lambda: Requestor(pair.connection, sender_uri="topic:Alarms"))
-    assert "is a topic" in said
+@pytest.mark.parametrize("sender_uri", ["topic:Alarms", "jms/Alarms"])
+def test_a_topic_takes_no_replies(pair: Pair, sender_uri: str) -> None:
+    pair.connection.names.bind("jms/Alarms", mtosi.Topic("Alarms"))
+    said = refusal(lambda: Requestor(pair.connection, sender_uri=sender_uri))
+    assert f"{sender_uri} is a topic" in said
     assert "queue, or reply_to, or temporary_reply=True" in said
-    Requestor(pair.connection, sender_uri="topic:Alarms", temporary_reply=True).close()
+    Requestor(pair.connection, sender_uri=sender_uri, temporary_reply=True).close()
 
 
 def test_the_operations_of_a_class_explain_themselves_and_are_called_on_a_stub(pair: Pair) -> None:
