@@ -178,7 +178,7 @@ def test_one_stub_asks_in_both_patterns(mtosi_exchange: Any, elements: Any) -> N
 @pytest.mark.parametrize("replies", ["queue", "topic"])
 def test_requests_and_replies_over_queues_and_topics(requests: str, replies: str, elements: Any, ne1: Any) -> None:
     names = {REQUESTOR: f"{replies}:R", SUPPLIER: f"{requests}:S"}
-    with exchange([elements], names=names) as pair:
+    with exchange([elements], names=names, reply_to=REQUESTOR) as pair:
         retrieval = pair.stub(ManagedElementRetrieval)
         assert retrieval.get_managed_element(me_ref=ne1).me is not None
         assert sizes(retrieval.get_all_managed_elements.batches(batch_size=2)) == [2, 2, 1]
