@@ -22,7 +22,7 @@ from .clients import address_of, connect_by_java, jndi_properties
 
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = pytest.mark.broker
-LIMIT, MOST = 1.0, 4.0
+LIMIT, MOST = 0.5, 4.0
 """The time-out of a call, and what it may take."""
 
 

@@ -211,7 +211,7 @@ def test_a_full_store_loses_nothing(
     settings = SMALL_STORE.format(folder=tmp_path / "store")
     broker = start_broker("activemq", tmp_path / "broker", protocols=["stomp"], settings=settings)
     url, queue = broker.endpoints.url("stomp"), Queue("full.store")
-    session = open_stomp(url, send_timeout=5.0).session()
+    session = open_stomp(url, send_timeout=2.5).session()
     stored = 0
 
     def fill() -> None:
