@@ -39,6 +39,13 @@ def wsdl(body: str, namespace: str = "urn:w", more: str = "") -> str:
     )
 
 
+def sources(files: Files | str) -> Files:
+    """Files by their names; a text is a schema `a.xsd`, or what `xsd` makes one of."""
+    if not isinstance(files, str):
+        return files
+    return {"a.xsd": files if files.startswith(("<?xml", "<x:schema")) else xsd(files)}
+
+
 MESSAGES = xsd(
     '<x:element name="askRequest"><x:complexType><x:sequence>'
     '<x:element name="what" type="x:string" minOccurs="0"/></x:sequence></x:complexType></x:element>'
@@ -88,10 +95,10 @@ def tree(tmp_path: Path) -> Callable[[Files], Path]:
 
 @pytest.fixture
 def build(tree: Callable[[Files], Path]) -> Callable[..., Result]:
-    """Runs the generator over source files."""
+    """Runs the generator over source files, or over the definitions of one schema."""
 
-    def make(files: Files, **options: Any) -> Result:
-        return generate([tree(files)], **options)
+    def make(files: Files | str, **options: Any) -> Result:
+        return generate([tree(sources(files))], **options)
 
     return make
 
@@ -121,7 +128,7 @@ def module(build: Callable[..., Result], package: Callable[[Result], str]) -> Ca
     """Generates, writes and imports the module of one namespace."""
 
     def make(files: Files | str, path: str = "urn_t.types") -> ModuleType:
-        name = package(build({"a.xsd": files} if isinstance(files, str) else files))
+        name = package(build(files))
         importlib.import_module(name)
         return importlib.import_module(f"{name}.{path}")
 

@@ -288,7 +288,7 @@ SHIPPED = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
 )
 def test_a_name_whose_namespace_nothing_imports(build: Callable[..., Result], use: str, subject: str) -> None:
     for namespace, hint in (("urn:n", ""), (SHIPPED, "; the shipped xsd/fmw/hdr.xsd does")):
-        (finding,) = build({"a.xsd": _schema(use).replace("<x:schema", f'<x:schema xmlns:n="{namespace}"', 1)}).findings
+        (finding,) = build(_schema(use).replace("<x:schema", f'<x:schema xmlns:n="{namespace}"', 1)).findings
         name = subject.replace("ns", namespace)
         assert finding.message == f"{name} is not defined: nothing that the sources import declares its namespace{hint}"
 
@@ -327,7 +327,7 @@ def test_a_namespace_that_a_file_has_otherwise(build: Callable[..., Result], fil
 
 
 def test_a_name_of_a_namespace_that_is_declared(build: Callable[..., Result]) -> None:
-    (finding,) = build({"a.xsd": _schema("<x:element name='e' type='t:No'/>")}).findings
+    (finding,) = build(_schema("<x:element name='e' type='t:No'/>")).findings
     assert finding.message == "type {urn:t}No is not defined"
 
 
@@ -393,7 +393,7 @@ def test_definitions_whose_name_xml_does_not_allow(build: Any, package: Any) -> 
     names = ("", "1x", "a b", "a:b")
     body = "".join(f"<x:element name='{name}' type='x:int'/>" for name in names) + "<x:element type='x:int'/>"
     inner = f"<x:complexType name='C'><x:sequence>{body}<x:element name='good.name' type='x:int'/></x:sequence>"
-    result = build({"a.xsd": _schema(f"{body}{inner}<x:attribute name='-'/></x:complexType>")})
+    result = build(_schema(f"{body}{inner}<x:attribute name='-'/></x:complexType>"))
     assert [finding.rule for finding in result.findings] == ["xsd-unsupported"] * 6
     (cls,) = result.model.classes
     assert [field.xml.local for field in cls.fields] == ["good.name"]

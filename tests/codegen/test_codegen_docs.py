@@ -147,20 +147,16 @@ def test_every_page_says_what_made_it(files: Pages) -> None:
 
 def test_types_say_how_often_what_and_where_used(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:complexType name="Base"><x:sequence><x:element name="one" type="x:int"/>'
-                '<x:element name="many" type="t:Colour" minOccurs="0" maxOccurs="unbounded"/>'
-                '<x:element name="few" minOccurs="2" maxOccurs="3"><x:simpleType><x:restriction base="x:string">'
-                '<x:pattern value="[a-z]+"/></x:restriction></x:simpleType></x:element></x:sequence>'
-                '<x:attribute name="id" type="x:ID" use="required"/></x:complexType>'
-                '<x:complexType name="More"><x:complexContent><x:extension base="t:Base"><x:choice>'
-                '<x:element name="left" type="t:Base"/><x:element name="right" type="x:string" nillable="true"/>'
-                "</x:choice></x:extension></x:complexContent></x:complexType>"
-                '<x:simpleType name="Colour"><x:restriction base="x:string"><x:enumeration value="red"/>'
-                '</x:restriction></x:simpleType><x:element name="top" type="t:More"/>'
-            )
-        }
+        '<x:complexType name="Base"><x:sequence><x:element name="one" type="x:int"/>'
+        '<x:element name="many" type="t:Colour" minOccurs="0" maxOccurs="unbounded"/>'
+        '<x:element name="few" minOccurs="2" maxOccurs="3"><x:simpleType><x:restriction base="x:string">'
+        '<x:pattern value="[a-z]+"/></x:restriction></x:simpleType></x:element></x:sequence>'
+        '<x:attribute name="id" type="x:ID" use="required"/></x:complexType>'
+        '<x:complexType name="More"><x:complexContent><x:extension base="t:Base"><x:choice>'
+        '<x:element name="left" type="t:Base"/><x:element name="right" type="x:string" nillable="true"/>'
+        "</x:choice></x:extension></x:complexContent></x:complexType>"
+        '<x:simpleType name="Colour"><x:restriction base="x:string"><x:enumeration value="red"/>'
+        '</x:restriction></x:simpleType><x:element name="top" type="t:More"/>'
     )
     files = pages(result)
     assert broken(files) == []
@@ -178,14 +174,10 @@ def test_data_cannot_become_markup(build: Callable[..., Result]) -> None:
     doc = f"<x:annotation><x:documentation><![CDATA[{EVIL}]]></x:documentation></x:annotation>"
     value = EVIL.replace("<", "&lt;")
     result = build(
-        {
-            "a.xsd": xsd(
-                f'{doc}<x:complexType name="T">{doc}<x:sequence><x:element name="e" type="t:E">{doc}</x:element>'
-                f'<x:any namespace="{value.replace(" ", "")}"/></x:sequence></x:complexType>'
-                f'<x:simpleType name="E"><x:restriction base="x:string"><x:enumeration value="{value}">{doc}'
-                '</x:enumeration></x:restriction></x:simpleType><x:element name="lost" type="t:Gone"/>'
-            )
-        }
+        f'{doc}<x:complexType name="T">{doc}<x:sequence><x:element name="e" type="t:E">{doc}</x:element>'
+        f'<x:any namespace="{value.replace(" ", "")}"/></x:sequence></x:complexType>'
+        f'<x:simpleType name="E"><x:restriction base="x:string"><x:enumeration value="{value}">{doc}'
+        '</x:enumeration></x:restriction></x:simpleType><x:element name="lost" type="t:Gone"/>'
     )
     files = pages(result)
     for path, page in parsed(files).items():

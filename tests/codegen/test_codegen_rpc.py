@@ -357,6 +357,6 @@ def test_encoded_messages_are_generated_and_said_to_be(made: Any, plotter: Any) 
 )
 def test_arrays_are_lists(build: Build, item: str, content: str, field: str, reported: int) -> None:
     text = ARRAY.format(item=item).replace("<x:attribute", f"{content}<x:attribute", 1)
-    result = build({"a.xsd": xsd(IMPORT + text, more=NAMES)})
+    result = build(xsd(IMPORT + text, more=NAMES))
     assert field in result.files["urn_t/types.py"]
     assert [finding.rule for finding in result.findings] == ["xsd-unsupported"] * reported

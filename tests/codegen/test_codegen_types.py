@@ -330,13 +330,9 @@ def test_unqualified_and_foreign_names(module: Load) -> None:
 def test_class_names_that_collide(build: Callable[..., Result]) -> None:
     body = '<x:sequence><x:element name="e" type="x:int"/></x:sequence>'
     result = build(
-        {
-            "a.xsd": xsd(
-                f'<x:complexType name="thing">{body}</x:complexType><x:complexType name="Thing">{body}</x:complexType>'
-                '<x:element name="thing" type="t:thing"/><x:element name="Thing" type="t:Thing"/>'
-                f'<x:element name="none"><x:complexType>{body}</x:complexType></x:element>'
-            )
-        }
+        f'<x:complexType name="thing">{body}</x:complexType><x:complexType name="Thing">{body}</x:complexType>'
+        '<x:element name="thing" type="t:thing"/><x:element name="Thing" type="t:Thing"/>'
+        f'<x:element name="none"><x:complexType>{body}</x:complexType></x:element>'
     )
     names = {(cls.kind, cls.xml.local): cls.name for cls in result.model.classes}
     assert names["type", "Thing"] == "Thing"
@@ -433,9 +429,7 @@ def test_names_of_mtosi_1x_have_the_same_text_form(module: Load) -> None:
 
 def test_a_class_named_like_python_s_own_word_leaves_equality_alone(module: Load) -> None:
     body = '<x:element name="{}"><x:complexType><x:sequence/></x:complexType></x:element>'
-    generated = module(
-        xsd(body.format("notImplemented") + body.format("other") + '<x:complexType name="NotImplemented"/>')
-    )
+    generated = module(body.format("notImplemented") + body.format("other") + '<x:complexType name="NotImplemented"/>')
     assert generated.__elements__ == {"notImplemented": "NotImplementedElement", "other": "Other"}
     assert generated.__types__ == {"NotImplemented": "NotImplemented_"}
     assert (generated.Other() == generated.NotImplementedElement()) is False
@@ -458,10 +452,8 @@ ANY_ATTRIBUTE = {
 def test_any_attribute(case: str, module: Load) -> None:
     wildcard, *admitted = ANY_ATTRIBUTE[case]
     generated = module(
-        xsd(
-            '<x:element name="r"><x:complexType><x:sequence><x:element name="a" minOccurs="0"/></x:sequence>'
-            f'<x:attribute name="id" type="x:int"/><x:anyAttribute {wildcard}/></x:complexType></x:element>'
-        )
+        '<x:element name="r"><x:complexType><x:sequence><x:element name="a" minOccurs="0"/></x:sequence>'
+        f'<x:attribute name="id" type="x:int"/><x:anyAttribute {wildcard}/></x:complexType></x:element>'
     )
     names = ("{urn:t}k", "{urn:v}k", "{urn:w}k", "k")
     for name, free in zip(names, admitted, strict=True):
@@ -490,17 +482,15 @@ def test_any_attribute_is_written_and_valid(module: Load) -> None:
 
 def test_any_attribute_of_groups_and_of_derived_types(module: Load) -> None:
     generated = module(
-        xsd(
-            '<x:attributeGroup name="G"><x:anyAttribute namespace="urn:v urn:w"/></x:attributeGroup>'
-            '<x:complexType name="B"><x:attributeGroup ref="t:G"/></x:complexType>'
-            '<x:complexType name="E"><x:complexContent><x:extension base="t:B"><x:anyAttribute namespace="urn:u"/>'
-            "</x:extension></x:complexContent></x:complexType>"
-            '<x:complexType name="R"><x:complexContent><x:restriction base="t:B"><x:anyAttribute namespace="urn:w"/>'
-            "</x:restriction></x:complexContent></x:complexType>"
-            '<x:complexType name="N"><x:complexContent><x:restriction base="t:B"/></x:complexContent></x:complexType>'
-            '<x:complexType name="I"><x:attributeGroup ref="t:G"/><x:anyAttribute namespace="urn:w urn:u"/>'
-            "</x:complexType>" + "".join(f'<x:element name="{name.lower()}" type="t:{name}"/>' for name in "BERNI")
-        )
+        '<x:attributeGroup name="G"><x:anyAttribute namespace="urn:v urn:w"/></x:attributeGroup>'
+        '<x:complexType name="B"><x:attributeGroup ref="t:G"/></x:complexType>'
+        '<x:complexType name="E"><x:complexContent><x:extension base="t:B"><x:anyAttribute namespace="urn:u"/>'
+        "</x:extension></x:complexContent></x:complexType>"
+        '<x:complexType name="R"><x:complexContent><x:restriction base="t:B"><x:anyAttribute namespace="urn:w"/>'
+        "</x:restriction></x:complexContent></x:complexType>"
+        '<x:complexType name="N"><x:complexContent><x:restriction base="t:B"/></x:complexContent></x:complexType>'
+        '<x:complexType name="I"><x:attributeGroup ref="t:G"/><x:anyAttribute namespace="urn:w urn:u"/>'
+        "</x:complexType>" + "".join(f'<x:element name="{name.lower()}" type="t:{name}"/>' for name in "BERNI")
     )
     admitted = {"b": "vw", "e": "uvw", "r": "w", "n": "", "i": "w"}
     for element, spaces in admitted.items():
@@ -521,7 +511,7 @@ def test_fields_with_the_names_of_methods(module: Any, kind: str) -> None:
     names = [*WORDS, *OWN]
     parts = "".join(f'<x:{kind} name="{name}" type="x:string"/>' for name in names)
     content = f"<x:sequence>{parts}</x:sequence>" if kind == "element" else parts
-    cls = module(xsd(f'<x:element name="e"><x:complexType>{content}</x:complexType></x:element>')).E
+    cls = module(f'<x:element name="e"><x:complexType>{content}</x:complexType></x:element>').E
     fields = [field.name for field in cls.__xml__.fields]
     made = cls(**dict(zip(fields, names, strict=True)))
     again = xmlbind.decode(made.to_xml(), cls)
@@ -575,7 +565,7 @@ NOTE = """<x:complexType name="Base" mixed="true"><x:sequence><x:element name="a
 @pytest.mark.obligation("GEN7")
 @pytest.mark.parametrize("mixed", ["", ' mixed="false"'])
 def test_a_restriction_of_mixed_content_to_elements(module: Any, mixed: str) -> None:
-    types = module(xsd(NOTE.format(mixed=mixed)))
+    types = module(NOTE.format(mixed=mixed))
     plain = xmlbind.find_element("{urn:t}plain", types.__name__.partition(".")[0])
     assert plain is not None
     assert xmlbind.decode(b'<plain xmlns="urn:t"><a>x</a></plain>', plain, strict=True) == plain(a="x")  # type: ignore[call-arg]
@@ -599,7 +589,7 @@ def test_an_extension_of_any_type_has_any_content(module: Any) -> None:
     kind = "<x:complexType><x:complexContent><x:extension base='x:anyType'>{}</x:extension></x:complexContent>"
     kind += "</x:complexType></x:element>"
     lang = kind.format("<x:attribute name='lang'/>")
-    types = module(xsd(f"<x:element name='plain'>{kind.format('')}<x:element name='note'>{lang}"))
+    types = module(f"<x:element name='plain'>{kind.format('')}<x:element name='note'>{lang}")
     text = b'<note xmlns="urn:t" lang="en" more="1">see <b xmlns="urn:o">here</b>.</note>'
     found = xmlbind.decode(text, strict=True)
     assert (found.lang, found.content[0], found.content[2]) == ("en", "see ", ".")

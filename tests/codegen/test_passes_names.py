@@ -32,16 +32,16 @@ def _names(result: Result) -> dict[str, str]:
 
 def test_the_order_of_definitions_does_not_matter(build: Callable[..., Result]) -> None:
     names = ["a-b", "a.b", "a_b", "AB", "aB"]
-    forward = _names(build({"a.xsd": xsd("".join(map(_type, names)))}))
-    backward = _names(build({"a.xsd": xsd("".join(map(_type, reversed(names))))}))
+    forward = _names(build("".join(map(_type, names))))
+    backward = _names(build("".join(map(_type, reversed(names)))))
     assert forward == backward
     assert len(set(forward.values())) == len(names)
     assert forward["type AB"] == "AB"
 
 
 def test_one_more_definition_does_not_rename_the_others(build: Callable[..., Result]) -> None:
-    before = _names(build({"a.xsd": xsd(_type("OneType") + '<x:element name="one" type="t:OneType"/>')}))
-    after = _names(build({"a.xsd": xsd(_type("OneType") + _type("Zwei") + '<x:element name="one" type="t:OneType"/>')}))
+    before = _names(build(_type("OneType") + '<x:element name="one" type="t:OneType"/>'))
+    after = _names(build(_type("OneType") + _type("Zwei") + '<x:element name="one" type="t:OneType"/>'))
     assert before.items() <= after.items()
 
 
@@ -50,21 +50,17 @@ def test_anonymous_types_give_way_to_named_ones(build: Callable[..., Result]) ->
         '<x:complexType name="A"><x:sequence><x:element name="b"><x:complexType/></x:element></x:sequence>'
         "</x:complexType>"
     )
-    names = _names(build({"a.xsd": xsd(inline + _type("AB"))}))
+    names = _names(build(inline + _type("AB")))
     assert names["type AB"] == "AB"
     assert names["anonymous b"] == "A_B"
 
 
 def test_fields_of_a_base_keep_their_names(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:complexType name="Z"><x:sequence><x:element name="someName" type="x:int"/></x:sequence>'
-                '</x:complexType><x:complexType name="A"><x:complexContent><x:extension base="t:Z"><x:sequence>'
-                '<x:element name="some_name" type="x:int"/></x:sequence></x:extension></x:complexContent>'
-                "</x:complexType>"
-            )
-        }
+        '<x:complexType name="Z"><x:sequence><x:element name="someName" type="x:int"/></x:sequence>'
+        '</x:complexType><x:complexType name="A"><x:complexContent><x:extension base="t:Z"><x:sequence>'
+        '<x:element name="some_name" type="x:int"/></x:sequence></x:extension></x:complexContent>'
+        "</x:complexType>"
     )
     fields = {cls.name: [field.name for field in cls.all_fields()] for cls in result.model.classes}
     assert fields == {"Z": ["some_name"], "A": ["some_name", "some_x5f_name"]}
@@ -72,9 +68,7 @@ def test_fields_of_a_base_keep_their_names(build: Callable[..., Result]) -> None
 
 def test_no_class_takes_a_name_that_the_module_uses(build: Callable[..., Result], package: Any) -> None:
     pairs = ["Str", "str", "Dataclass", "dataclass", "Field", "field", "List", "list"]
-    result = build(
-        {"a.xsd": xsd("".join(f'<x:element name="{name}" type="t:{name}"/>{_type(name)}' for name in pairs))}
-    )
+    result = build("".join(f'<x:element name="{name}" type="t:{name}"/>{_type(name)}' for name in pairs))
     names = _names(result)
     assert {names[f"type {name}"] for name in pairs} >= {"Str", "Dataclass", "Field", "List"}
     assert not {"str", "dataclass", "field", "list"} & set(names.values())
@@ -86,7 +80,7 @@ def test_enumeration_values_whose_names_are_all_taken(build: Callable[..., Resul
     values = ["a-b", "a_b", "a_b_", "a_x2d_b", "a_x2d_b_", "+1", "-1", "1"]
     literals = "".join(f'<x:enumeration value="{value}"/>' for value in values)
     schema = xsd(f'<x:simpleType name="E"><x:restriction base="x:string">{literals}</x:restriction></x:simpleType>')
-    (enum,) = build({"a.xsd": schema}).model.enums
+    (enum,) = build(schema).model.enums
     assert len(set(enum.members.values())) == len(values)
     assert [enum.members[value] for value in values[1:5]] == values[1:5]
     assert enum.members["1"] == "n1"
@@ -199,7 +193,7 @@ def test_modules_in_a_circle_import_in_any_order(build: Callable[..., Result], t
 
 
 def test_bases_stand_before_what_derives_from_them(build: Callable[..., Result]) -> None:
-    result = build({"a.xsd": xsd(_derived("C", "t:B") + _derived("B", "t:A") + '<x:complexType name="A"/>')})
+    result = build(_derived("C", "t:B") + _derived("B", "t:A") + '<x:complexType name="A"/>')
     assert [cls.name for cls in result.model.modules[0].classes] == ["A", "B", "C"]
 
 
@@ -273,15 +267,11 @@ def test_what_an_operation_can_hold_stays(build: Callable[..., Result]) -> None:
 
 def test_members_of_members_count_abstract_ones_do_not(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:complexType name="T"/><x:element name="head" type="t:T"/>'
-                '<x:element name="middle" type="t:T" substitutionGroup="t:head" abstract="true"/>'
-                '<x:element name="leaf" type="t:T" substitutionGroup="t:middle"/>'
-                '<x:complexType name="Use"><x:sequence><x:element ref="t:head"/><x:element ref="t:leaf"/></x:sequence>'
-                "</x:complexType>"
-            )
-        }
+        '<x:complexType name="T"/><x:element name="head" type="t:T"/>'
+        '<x:element name="middle" type="t:T" substitutionGroup="t:head" abstract="true"/>'
+        '<x:element name="leaf" type="t:T" substitutionGroup="t:middle"/>'
+        '<x:complexType name="Use"><x:sequence><x:element ref="t:head"/><x:element ref="t:leaf"/></x:sequence>'
+        "</x:complexType>"
     )
     use = next(cls for cls in result.model.classes if cls.name == "Use")
     assert [[member.name for member in field.members] for field in use.fields] == [["Leaf"], []]
@@ -290,14 +280,10 @@ def test_members_of_members_count_abstract_ones_do_not(build: Callable[..., Resu
 
 def test_a_simple_element_is_its_value_unless_it_is_a_head(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:element name="plain" type="x:int"/><x:element name="head" type="x:int"/>'
-                '<x:element name="member" type="x:int" substitutionGroup="t:head"/>'
-                '<x:complexType name="Use"><x:sequence><x:element ref="t:plain"/><x:element ref="t:head"/></x:sequence>'
-                "</x:complexType>"
-            )
-        }
+        '<x:element name="plain" type="x:int"/><x:element name="head" type="x:int"/>'
+        '<x:element name="member" type="x:int" substitutionGroup="t:head"/>'
+        '<x:complexType name="Use"><x:sequence><x:element ref="t:plain"/><x:element ref="t:head"/></x:sequence>'
+        "</x:complexType>"
     )
     use = next(cls for cls in result.model.classes if cls.name == "Use")
     assert use.fields[0].type == Builtin("int")
@@ -305,7 +291,7 @@ def test_a_simple_element_is_its_value_unless_it_is_a_head(build: Callable[..., 
 
 
 def test_a_head_that_nothing_defines(build: Callable[..., Result]) -> None:
-    result = build({"a.xsd": xsd('<x:element name="e" type="x:int" substitutionGroup="t:no"/>')})
+    result = build('<x:element name="e" type="x:int" substitutionGroup="t:no"/>')
     assert [finding.rule for finding in result.findings] == ["element-unresolved"]
 
 

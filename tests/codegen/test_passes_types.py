@@ -25,13 +25,9 @@ def _classes(result: Result) -> dict[str, Any]:
 def test_elements_derive_from_their_type(build: Callable[..., Result]) -> None:
     classes = _classes(
         build(
-            {
-                "a.xsd": xsd(
-                    '<x:complexType name="T" abstract="true"/><x:element name="e" type="t:T"/>'
-                    '<x:element name="anything"/><x:element name="h" type="t:T"/>'
-                    '<x:element name="member" substitutionGroup="t:h"/>'
-                )
-            }
+            '<x:complexType name="T" abstract="true"/><x:element name="e" type="t:T"/>'
+            '<x:element name="anything"/><x:element name="h" type="t:T"/>'
+            '<x:element name="member" substitutionGroup="t:h"/>'
         )
     )
     assert classes["E"].base is classes["T"]
@@ -44,13 +40,9 @@ def test_elements_derive_from_their_type(build: Callable[..., Result]) -> None:
 def test_a_member_without_type_is_of_its_heads_type(build: Callable[..., Result]) -> None:
     classes = _classes(
         build(
-            {
-                "a.xsd": xsd(
-                    '<x:element name="head" abstract="true"><x:complexType><x:sequence>'
-                    '</x:sequence></x:complexType></x:element><x:element name="member" substitutionGroup="t:head"/>'
-                    '<x:element name="size" type="x:int"/><x:element name="length" substitutionGroup="t:size"/>'
-                )
-            }
+            '<x:element name="head" abstract="true"><x:complexType><x:sequence>'
+            '</x:sequence></x:complexType></x:element><x:element name="member" substitutionGroup="t:head"/>'
+            '<x:element name="size" type="x:int"/><x:element name="length" substitutionGroup="t:size"/>'
         )
     )
     assert classes["Member"].base is classes["Head"]
@@ -65,15 +57,13 @@ def test_a_circle_of_bases_is_cut(build: Callable[..., Result]) -> None:
             "</x:complexType>"
         )
 
-    result = build({"a.xsd": xsd(derived("A", "B") + derived("B", "C") + derived("C", "A"))})
+    result = build(derived("A", "B") + derived("B", "C") + derived("C", "A"))
     assert {finding.rule for finding in result.findings} == {"cycle"}
     assert sum(cls.base is None for cls in result.model.classes) == 1
 
 
 def test_an_element_that_substitutes_for_itself(build: Callable[..., Result]) -> None:
-    result = build(
-        {"a.xsd": xsd('<x:element name="a" substitutionGroup="t:b"/><x:element name="b" substitutionGroup="t:a"/>')}
-    )
+    result = build('<x:element name="a" substitutionGroup="t:b"/><x:element name="b" substitutionGroup="t:a"/>')
     assert {cls.name for cls in result.model.classes} == {"A", "B"}
     for path, text in result.files.items():
         compile(text, path, "exec")
@@ -92,7 +82,7 @@ def test_a_long_chain_of_base_types_is_cut_with_findings(build: Callable[..., Re
         )
 
     types = [derived(number) for number in range(350)]
-    result = build({"a.xsd": xsd("\n".join(types[::order]))})
+    result = build("\n".join(types[::order]))
     lines = sorted(3 + (number if order == 1 else 349 - number) for number in (101, 202, 303))
     assert [(finding.rule, finding.file, finding.line) for finding in result.findings] == [
         ("too-large", "a.xsd", line) for line in lines
@@ -105,7 +95,7 @@ def test_a_long_chain_of_base_types_is_cut_with_findings(build: Callable[..., Re
 def test_a_long_chain_of_simple_types_is_cut_with_a_finding(build: Callable[..., Result]) -> None:
     body = "\n".join(f'<x:simpleType name="S{n}"><x:restriction base="t:S{n + 1}"/></x:simpleType>' for n in range(400))
     body += '<x:simpleType name="S400"><x:restriction base="x:string"/></x:simpleType>'
-    result = build({"a.xsd": xsd(body + '<x:element name="e" type="t:S0"/>')})
+    result = build(body + '<x:element name="e" type="t:S0"/>')
     assert {(finding.rule, finding.file) for finding in result.findings} == {("too-large", "a.xsd")}
     assert result.findings[0].line == 3 + 50
     assert "urn_t/types.py" in result.files
@@ -113,14 +103,10 @@ def test_a_long_chain_of_simple_types_is_cut_with_a_finding(build: Callable[...,
 
 def test_named_anonymous_and_element_classes(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:complexType name="InventoryDataType"><x:sequence><x:element name="mdList"><x:complexType>'
-                '<x:sequence><x:element name="md"><x:complexType/></x:element></x:sequence></x:complexType></x:element>'
-                '</x:sequence></x:complexType><x:element name="inventory" type="t:InventoryDataType"/>'
-                '<x:element name="note" type="x:string"/>'
-            )
-        }
+        '<x:complexType name="InventoryDataType"><x:sequence><x:element name="mdList"><x:complexType>'
+        '<x:sequence><x:element name="md"><x:complexType/></x:element></x:sequence></x:complexType></x:element>'
+        '</x:sequence></x:complexType><x:element name="inventory" type="t:InventoryDataType"/>'
+        '<x:element name="note" type="x:string"/>'
     )
     kinds = {cls.name: cls.kind for cls in result.model.classes}
     assert kinds == {
@@ -230,7 +216,7 @@ def test_nothing_is_nothing(model: Any) -> None:
 )
 def test_how_often_is_a_number_within_reason(build: Any, least: str, most: str, found: tuple[int, int]) -> None:
     element = f'<x:element name="a" type="x:int" minOccurs="{least}" maxOccurs="{most}"/>'
-    result = build({"a.xsd": xsd(f'<x:complexType name="T"><x:sequence>{element}</x:sequence></x:complexType>')})
+    result = build(f'<x:complexType name="T"><x:sequence>{element}</x:sequence></x:complexType>')
     (field,) = result.model.classes[0].fields
     assert (field.minimum, field.maximum) == found
     assert [finding.rule for finding in result.findings] == ["xsd-unsupported"] * (found == (1, 1))
@@ -242,22 +228,18 @@ def test_the_deepest_content_model_is_still_python(build: Any) -> None:
     for level in range(60):
         kind = ("choice", "sequence")[level % 2]
         content = f'<x:{kind} maxOccurs="2"><x:element name="e{level}" type="x:int"/>{content}</x:{kind}>'
-    result = build({"a.xsd": xsd(f'<x:complexType name="T">{content}</x:complexType>')})
+    result = build(f'<x:complexType name="T">{content}</x:complexType>')
     assert result.findings == ()
     assert [compile(text, path, "exec").co_filename for path, text in result.files.items()] == list(result.files)
 
 
 def _restricted(build: Callable[..., Result], xsd: Any, base: str, restriction: str) -> Any:
     result = build(
-        {
-            "a.xsd": xsd(
-                f'<x:complexType name="B"><x:sequence>{base}</x:sequence></x:complexType>'
-                f'<x:complexType name="R"><x:complexContent><x:restriction base="t:B"><x:sequence>{restriction}'
-                "</x:sequence></x:restriction></x:complexContent></x:complexType>"
-                '<x:simpleType name="E"><x:restriction base="x:string"><x:enumeration value="v"/></x:restriction>'
-                "</x:simpleType>"
-            )
-        }
+        f'<x:complexType name="B"><x:sequence>{base}</x:sequence></x:complexType>'
+        f'<x:complexType name="R"><x:complexContent><x:restriction base="t:B"><x:sequence>{restriction}'
+        "</x:sequence></x:restriction></x:complexContent></x:complexType>"
+        '<x:simpleType name="E"><x:restriction base="x:string"><x:enumeration value="v"/></x:restriction>'
+        "</x:simpleType>"
     )
     assert result.findings == ()
     return next(cls for cls in result.model.classes if cls.name == "R")
@@ -302,15 +284,11 @@ def test_a_list_stays_a_list(build: Callable[..., Result]) -> None:
 
 def test_groups_inside_groups_and_types_inside_groups(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:group name="Outer"><x:sequence><x:group ref="t:Inner" minOccurs="0"/></x:sequence></x:group>'
-                '<x:group name="Inner"><x:choice><x:element name="a" type="x:int"/><x:element name="b"><x:complexType/>'
-                "</x:element></x:choice></x:group>"
-                '<x:complexType name="One"><x:group ref="t:Outer"/></x:complexType>'
-                '<x:complexType name="Two"><x:group ref="t:Inner"/></x:complexType>'
-            )
-        }
+        '<x:group name="Outer"><x:sequence><x:group ref="t:Inner" minOccurs="0"/></x:sequence></x:group>'
+        '<x:group name="Inner"><x:choice><x:element name="a" type="x:int"/><x:element name="b"><x:complexType/>'
+        "</x:element></x:choice></x:group>"
+        '<x:complexType name="One"><x:group ref="t:Outer"/></x:complexType>'
+        '<x:complexType name="Two"><x:group ref="t:Inner"/></x:complexType>'
     )
     classes = {cls.name: cls for cls in result.model.classes}
     assert sorted(classes) == ["InnerB", "One", "Two"]
@@ -322,13 +300,9 @@ def test_groups_inside_groups_and_types_inside_groups(build: Callable[..., Resul
 
 def test_a_group_that_contains_itself(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:group name="G"><x:sequence><x:element name="a" type="x:int"/><x:group ref="t:G"/></x:sequence>'
-                '</x:group><x:attributeGroup name="A"><x:attributeGroup ref="t:A"/></x:attributeGroup>'
-                '<x:complexType name="T"><x:group ref="t:G"/><x:attributeGroup ref="t:A"/></x:complexType>'
-            )
-        }
+        '<x:group name="G"><x:sequence><x:element name="a" type="x:int"/><x:group ref="t:G"/></x:sequence>'
+        '</x:group><x:attributeGroup name="A"><x:attributeGroup ref="t:A"/></x:attributeGroup>'
+        '<x:complexType name="T"><x:group ref="t:G"/><x:attributeGroup ref="t:A"/></x:complexType>'
     )
     assert [finding.rule for finding in result.findings] == ["cycle", "cycle"]
     assert [field.name for field in result.model.classes[0].fields] == ["a"]
@@ -336,13 +310,9 @@ def test_a_group_that_contains_itself(build: Callable[..., Result]) -> None:
 
 def test_an_attribute_that_comes_twice_counts_once(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:attributeGroup name="A"><x:attribute name="n" type="x:int"/></x:attributeGroup>'
-                '<x:complexType name="T"><x:attributeGroup ref="t:A"/><x:attribute name="n" type="x:int"/>'
-                "</x:complexType>"
-            )
-        }
+        '<x:attributeGroup name="A"><x:attribute name="n" type="x:int"/></x:attributeGroup>'
+        '<x:complexType name="T"><x:attributeGroup ref="t:A"/><x:attribute name="n" type="x:int"/>'
+        "</x:complexType>"
     )
     assert [field.name for field in result.model.classes[0].fields] == ["n"]
 
@@ -364,7 +334,7 @@ def test_groups_that_multiply_are_bounded(build: Callable[..., Result], levels: 
         '<x:element name="e"><x:complexType><x:group ref="t:G0"/></x:complexType></x:element>\n'
         '<x:complexType name="Good"><x:sequence><x:element name="b" type="x:int"/></x:sequence></x:complexType>'
     )
-    result = build({"a.xsd": xsd(body)})
+    result = build(body)
     assert [(finding.rule, finding.file, finding.line) for finding in result.findings] == [
         ("too-large", "a.xsd", 4 + levels),
         ("too-large", "a.xsd", 5 + levels),
@@ -377,7 +347,7 @@ def test_groups_that_multiply_are_bounded(build: Callable[..., Result], levels: 
 def test_all_types_together_are_bounded(build: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "MAX_ALL_PARTICLES", 100)
     body = _laughs(4) + "".join(f'<x:complexType name="T{n}"><x:group ref="t:G0"/></x:complexType>' for n in range(3))
-    result = build({"a.xsd": xsd(body)})
+    result = build(body)
     assert [finding.rule for finding in result.findings] == ["too-large", "too-large"]
     assert [len(cls.fields) for cls in result.model.classes] == [1, 0, 0]
 
@@ -392,15 +362,13 @@ def test_attribute_groups_that_multiply_are_read_once(build: Callable[..., Resul
         for n in range(levels)
     )
     body += f'<x:attributeGroup name="A{levels}"><x:attribute name="last" type="x:int"/></x:attributeGroup>'
-    result = build({"a.xsd": xsd(body + '<x:complexType name="T"><x:attributeGroup ref="t:A0"/></x:complexType>')})
+    result = build(body + '<x:complexType name="T"><x:attributeGroup ref="t:A0"/></x:complexType>')
     assert result.findings == ()
     assert [field.name for field in result.model.classes[0].fields] == ["n0", "n1", "n2", "last"]
 
 
 def _value(build: Callable[..., Result], xsd: Any, body: str, more: str = "") -> Any:
-    result = build(
-        {"a.xsd": xsd(f'<x:simpleType name="S">{body}</x:simpleType>{more}<x:element name="e" type="t:S"/>')}
-    )
+    result = build(f'<x:simpleType name="S">{body}</x:simpleType>{more}<x:element name="e" type="t:S"/>')
     (cls,) = result.model.classes
     return cls.fields[0].type
 
@@ -462,12 +430,8 @@ def test_lists_and_unions(build: Callable[..., Result]) -> None:
 
 def test_types_defined_by_each_other(build: Callable[..., Result]) -> None:
     result = build(
-        {
-            "a.xsd": xsd(
-                '<x:simpleType name="A"><x:restriction base="t:B"/></x:simpleType>'
-                '<x:simpleType name="B"><x:restriction base="t:A"/></x:simpleType>'
-            )
-        }
+        '<x:simpleType name="A"><x:restriction base="t:B"/></x:simpleType>'
+        '<x:simpleType name="B"><x:restriction base="t:A"/></x:simpleType>'
     )
     assert {finding.rule for finding in result.findings} == {"cycle"}
 
@@ -480,7 +444,7 @@ def test_unions_that_multiply_are_flat(build: Any) -> None:
     )
     body += '<x:simpleType name="U40"><x:restriction base="x:int"/></x:simpleType>'
     body += '<x:simpleType name="V40"><x:restriction base="x:date"/></x:simpleType>'
-    result = build({"a.xsd": xsd(body + '<x:element name="e" type="t:U0"/>')})
+    result = build(body + '<x:element name="e" type="t:U0"/>')
     (field,) = result.model.classes[0].fields
     assert field.type == UnionValue((Builtin("int"), Builtin("date")))
     assert result.findings == ()
@@ -493,7 +457,7 @@ def test_a_list_of_lists_is_reported(build: Any) -> None:
         f"</x:list></x:simpleType>"
         for n in range(30)
     )
-    result = build({"a.xsd": xsd(body + '<x:element name="e" type="t:L30"/>')})
+    result = build(body + '<x:element name="e" type="t:L30"/>')
     assert [(finding.rule, finding.line) for finding in result.findings] == [
         ("xsd-unsupported", line) for line in range(4, 34)
     ]
@@ -513,7 +477,7 @@ def test_a_bound_that_is_no_value_is_reported_and_not_checked(
 ) -> None:
     restricted = f'<x:restriction base="x:{base}"><x:{facet} value="{text}"/></x:restriction>'
     schema = xsd(f'<x:simpleType name="S">{restricted}</x:simpleType><x:element name="e" type="t:S"/>')
-    result = build({"a.xsd": schema})
+    result = build(schema)
     assert [(finding.rule, finding.line) for finding in result.findings] == [("xsd-unsupported", 3)]
     assert repr(text) in result.findings[0].message
     assert importlib.import_module(f"{package(result)}.urn_t.types").E
@@ -522,4 +486,4 @@ def test_a_bound_that_is_no_value_is_reported_and_not_checked(
 def test_bounds_without_end(build: Callable[..., Result]) -> None:
     facets = '<x:minInclusive value="-INF"/><x:maxInclusive value=" INF "/>'
     schema = xsd(f'<x:simpleType name="S"><x:restriction base="x:double">{facets}</x:restriction></x:simpleType>')
-    assert build({"a.xsd": schema}).findings == ()
+    assert build(schema).findings == ()
