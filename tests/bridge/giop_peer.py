@@ -45,11 +45,6 @@ def reference(host: str, port: int, type_id: str = "IDL:omg.org/CORBA/Object:1.0
     return lambda out: out.string(type_id).ulong(1, 0).octets(profile)
 
 
-def ior(host: str, port: int) -> str:
-    """The reference as text."""
-    return f"IOR:{reference(host, port)(Out().raw(bytes(1))).data.hex()}"
-
-
 def event(any: Callable[[Out], Out]) -> Callable[[Out], Out]:
     """Writes an event with one property `odd`, and that there is one."""
 

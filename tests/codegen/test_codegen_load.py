@@ -19,8 +19,6 @@ from mtosi_jms.namespaces import XSD
 
 from .conftest import ASK, MESSAGES, wsdl, xsd
 
-Make = Callable[..., str]
-
 
 def _names(sources: Sources) -> list[str]:
     return [document.name for document in sources.documents]

@@ -22,7 +22,6 @@ from mtosi_jms.inventory import name_text
 
 from .conftest import ASK, MESSAGES, wsdl, xsd
 
-Make = Callable[..., str]
 Load = Callable[..., ModuleType]
 
 

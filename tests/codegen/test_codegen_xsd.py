@@ -16,7 +16,6 @@ from mtosi_jms.validation import SchemaSet, Validator
 
 from .conftest import rules, xsd
 
-Make = Callable[..., str]
 Load = Callable[..., ModuleType]
 XSI = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
 LARGE = 3000

@@ -6,7 +6,7 @@ import dataclasses
 import gc
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
 
@@ -36,7 +36,6 @@ from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange
 from ..waiting import PATIENCE, background
 from .conftest import NE1, NE7, SmallEms, numbers
 
-Numbers = Callable[[Any], list[int]]
 SHORT = Timeouts(gap=0.02)
 END = "MTOSI_batchSequenceEndOfReply"
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,8 +19,6 @@ from mtosi_jms.transport.memory import MemoryConnection
 
 from ..waiting import PATIENCE, background
 from .conftest import NE1, SmallEms
-
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 
 
 def supplier_threads() -> list[threading.Thread]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import random
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from queue import SimpleQueue
 from typing import Any
@@ -27,8 +27,6 @@ from mtosi_jms.testing import ScriptedSupplier, Step, exchange
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 
 from ..waiting import PATIENCE, background
-
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 
 
 class Echo(ManagedElementRetrieval.Supplier):

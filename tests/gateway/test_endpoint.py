@@ -54,10 +54,6 @@ def batches_of(text: str, size: int) -> str:
     return text.replace("<hdr:requestedBatchSize>500<", f"<hdr:requestedBatchSize>{size}<")
 
 
-def elements_in(envelope: Envelope) -> int:
-    return envelope.to_bytes().count(b"<me:location>") or envelope.to_bytes().count(b":discoveredName>") // 2
-
-
 class TestIterators:
     @pytest.mark.parametrize("size", [1, 7, 30, ELEMENTS, 500])
     def test_every_element_comes_once_and_in_order(

@@ -13,7 +13,6 @@ from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpServer, WsdlFiles
 
 zeep = pytest.importorskip("zeep", reason="zeep is not installed")
 
-QUEUE = "queue:EMS.OS"
 HEADER = {
     "communicationStyle": "RPC",
     "msgType": "REQUEST",

@@ -33,7 +33,6 @@ from mtosi_jms.xmlbind import RawXml
 
 VENDOR = dialect_named("{vendor.v1}Head")
 ALL = (*DIALECTS, VENDOR)
-NAMES = {one.tag: one.tag for one in ALL}
 ENVELOPE = '<S:Envelope xmlns:S="http://schemas.xmlsoap.org/soap/envelope/"><S:Header>{}</S:Header><S:Body>{}</S:Body></S:Envelope>'
 BODY = '<ask xmlns="vendor.v1"/>'
 OLD_BODY = '<getAllManagedElements xmlns="tmf854.v1"/>'

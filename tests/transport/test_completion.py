@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -19,7 +19,6 @@ from mtosi_jms.transport._completion import Completions, FutureListener
 
 from ..waiting import PATIENCE, background
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 LOST = TransportError("the connection is lost")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from ..waiting import PATIENCE, background
 from .conftest import until_memory_blocks
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
 pytestmark = pytest.mark.obligation("A6", "A12")
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,7 +17,6 @@ from mtosi_jms.transport.memory import _session as sessions
 from ..waiting import PATIENCE, background
 from .conftest import until_memory_blocks
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("bounded")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from mtosi_jms.transport.memory._queue import Entry, MessageQueue, View
 from ..waiting import PATIENCE, background
 from .conftest import until_memory_blocks
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 QUEUE = Queue("memory.queue")
 
 

@@ -27,7 +27,6 @@ from mtosi_jms.xmlbind import NIL, Duration, Nil, RawXml
 from .conftest import canonical, doc
 
 UTC = dt.UTC
-Doc = Callable[[str], bytes]
 
 
 class Case(NamedTuple):

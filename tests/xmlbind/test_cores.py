@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -26,8 +25,6 @@ from .conftest import doc
 from .test_cases import CASES
 
 pytest.importorskip("mtosi_jms.xmlbind._core", reason="the native core is not built")
-
-Doc = Callable[[str], bytes]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -18,8 +18,6 @@ from mtosi_jms.xmlbind import RawXml, modules_of, registered_packages, resolve_c
 from mtosi_jms.xmlbind._reader import without_comments
 
 from .conftest import doc
-
-Doc = Callable[[str], bytes]
 
 
 @pytest.fixture(scope="module")

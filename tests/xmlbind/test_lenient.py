@@ -20,7 +20,6 @@ from mtosi_jms.xmlbind import NIL, Duration, RawXml, XmlWarning
 from .conftest import canonical, doc
 
 Read = Callable[..., Any]
-Canonical = Callable[[bytes], str]
 
 
 class Odd(NamedTuple):

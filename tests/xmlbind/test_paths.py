@@ -18,7 +18,6 @@ from mtosi_jms.xmlbind._reader import Reader
 
 from .conftest import canonical, doc
 
-Doc = Callable[[str], bytes]
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"
 PLAIN = [
     (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import re
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +22,6 @@ from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType, M
 
 from .conftest import doc
 
-Doc = Callable[[str], bytes]
 NAME = "<coi:name><nam:rdn><nam:type>ME</nam:type><nam:value>{}</nam:value></nam:rdn></coi:name>"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import random
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -24,7 +23,6 @@ from mtosi_jms.stubs.nrf.ptp import PhysicalTerminationPointType as Ptp
 
 from .conftest import doc
 
-Doc = Callable[[str], bytes]
 PtpInv = invdata.PhysicalTerminationPointInventoryType
 CtpInv = invdata.ConnectionTerminationPointInventoryType
 MeInv = invdata.ManagedElementInventoryType

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -21,7 +20,6 @@ from mtosi_jms.xmlbind import _walker as walker
 
 from .conftest import doc
 
-Doc = Callable[[str], bytes]
 MdInv = invdata.ManagementDomainInventoryType
 MeInv = invdata.ManagedElementInventoryType
 PtpInv = invdata.PhysicalTerminationPointInventoryType

@@ -16,7 +16,6 @@ from mtosi_jms.errors import BridgeError, EventError, IllegalStateError, Unsuppo
 
 from .conftest import event
 
-Make = Callable[..., StructuredEvent]
 Drain = Callable[[EventSource, int], list[StructuredEvent]]
 PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
 ONE, SEVERAL = Grouping.STRUCTURED_EVENT, Grouping.SEQUENCE_EVENT

@@ -33,7 +33,6 @@ from mtosi_jms.xmlbind import RawXml
 from ...waiting import PATIENCE, background
 from .conftest import alarm
 
-MakeAlarm = Callable[..., Alarm]
 STRICT = BindingProfile(validation="strict")
 NO_FILTERS = BindingProfile(filter_properties=frozenset())
 TCA = RawXml(

@@ -48,7 +48,6 @@ from mtosi_jms.xmlbind import NIL, Extras, Kept, RawXml, decode, encode
 from .conftest import alarm
 
 At = Callable[[float], dt.datetime]
-MakeAlarm = Callable[..., Alarm]
 NE7 = "MD=EMS1/ME=NE-7"
 ME = "http://www.tmforum.org/mtop/nrf/xsd/me/v1"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,12 +12,10 @@ from mtosi_jms.jms import DeliveryMode
 from mtosi_jms.notifications import ProducerService, Publisher, Subscriber
 from mtosi_jms.soap import parse
 from mtosi_jms.stubs.fmw.notmsg import SubscribeRequest
-from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.transport.memory import MemoryConnection
 
 from .conftest import alarm
 
-MakeAlarm = Callable[..., Alarm]
 STORED = BindingProfile(delivery_mode=DeliveryMode.PERSISTENT)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -36,7 +36,6 @@ from mtosi_jms.xmlbind import RawXml
 from ...waiting import PATIENCE
 from .conftest import alarm
 
-MakeAlarm = Callable[..., Alarm]
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic"}
 MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
 BAD_FILTERS = [

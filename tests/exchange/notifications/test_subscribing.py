@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
 from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs.nrb.rscodel import ResourceObjectDeletion
 from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
@@ -36,7 +34,6 @@ from mtosi_jms.xmlbind import RawXml
 from ...waiting import PATIENCE, background
 from .conftest import alarm
 
-MakeAlarm = Callable[..., Alarm]
 NOTMSG = "http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1"
 MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
 

@@ -13,7 +13,6 @@ from mtosi_jms.jms.message import DeliveryMode, JmsMessage, Long
 from mtosi_jms.jms.selector import Selector, parse
 
 T, F, U = True, False, None
-TRUTHS = (T, F, U)
 
 
 def verdict(text: str, **properties: Any) -> bool | None:

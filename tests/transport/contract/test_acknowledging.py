@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from mtosi_jms.transport import AckMode, Capability, Connection, Session
 from ...waiting import PATIENCE, background
 from .conftest import take, text
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
 
 

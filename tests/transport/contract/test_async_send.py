@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from mtosi_jms.transport import Capability, Connection
 from ...waiting import PATIENCE, background
 from .conftest import take, text
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 REFUSED = TransportError("refused")
 
 

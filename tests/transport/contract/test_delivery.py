@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from mtosi_jms.transport import Capability, Connection, Session
 from ...waiting import PATIENCE, background
 from .conftest import take, text
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,6 @@ from mtosi_jms.transport._descriptor import check_jms_version
 from ...waiting import PATIENCE, background
 from .conftest import take, text
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 UntilBlocked = Callable[[Session], None]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from mtosi_jms.transport import Connection, SendWindow
 from ...waiting import PATIENCE, background
 from .conftest import text
 
-Background = Callable[[Callable[[], Any]], "Future[Any]"]
 pytestmark = pytest.mark.obligation("A12")
 
 

@@ -79,7 +79,9 @@ def port(request: pytest.FixtureRequest, files: Path) -> Iterator[int]:
 
 def connect(port: int, files: Path, **options: Any) -> Any:
     named = {name: str(files / value) if name.endswith("_file") else value for name, value in options.items()}
-    return mtosi.connect(f"stomp+ssl://127.0.0.1:{port}", **{"ca_file": str(files / "ca.pem"), **named}, send_timeout=0.1)
+    return mtosi.connect(
+        f"stomp+ssl://127.0.0.1:{port}", **{"ca_file": str(files / "ca.pem"), **named}, send_timeout=0.1
+    )
 
 
 def test_one_that_is_known_gets_in(port: int, files: Path) -> None:

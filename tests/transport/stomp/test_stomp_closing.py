@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -20,7 +19,6 @@ pytestmark = pytest.mark.broker
 LONG = 60.0
 """Seconds after which what should have ended is taken to hang; less than the send time-out of the tests."""
 TIMEOUTS = {"send_timeout": 600.0, "connect_timeout": 600.0, "close_timeout": 0.5}
-Background = Callable[[Callable[[], Any]], Future[Any]]
 
 
 @pytest.fixture(scope="module")

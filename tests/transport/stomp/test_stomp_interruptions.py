@@ -20,7 +20,6 @@ from ...waiting import background, until
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
-Background = Callable[[Callable[[], Any]], Future[Any]]
 
 
 def message(number: int = 0) -> JmsMessage:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -17,7 +15,6 @@ from ...waiting import background, until
 
 pytestmark = pytest.mark.broker
 LONG = 60.0
-Background = Callable[[Callable[[], Any]], Future[Any]]
 
 
 def message(number: int = 0) -> JmsMessage:
