@@ -146,12 +146,7 @@ def _elements(modules: list[ModuleType]) -> Iterator[type[XmlObject]]:
     [pytest.param("2.0", 800, marks=pytest.mark.endurance), ("4.0", 950)],
 )
 def test_instances_are_valid_and_read_back_equal(
-    shared: Path,
-    release: str,
-    elements: int,
-    tmp_path: Path,
-    package: Callable[[Result], str],
-    cores: ModuleType,
+    shared: Path, release: str, elements: int, tmp_path: Path, package: Callable[[Result], str], cores: ModuleType
 ) -> None:
     schema = _repaired_schema(shared / "mtosi" / release, tmp_path)
     result = generate([shared / "mtosi" / release])

@@ -237,10 +237,7 @@ def test_what_cannot_be_verified(
 
 
 def test_schemas_without_operations_and_stubs_that_do_not_import(
-    tree: Callable[..., Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tree: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     source = tree({"a.xsd": xsd('<x:element name="a" type="x:int"/>')})
@@ -291,8 +288,7 @@ def test_a_seed_gives_the_same_instance(small: Bench) -> None:
 
 
 def test_an_operation_of_several_services_needs_its_service(
-    tree: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    tree: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = "".join(ASK.values())
     other = one.replace("Oracle", "Other")

@@ -113,9 +113,7 @@ def test_a_log_that_cannot_be_written_is_told_and_the_reply_is_not_lost() -> Non
         assert [numbers(batch) for batch in batches] == [[1, 2]]
 
 
-def test_a_caller_has_its_reply_though_receiving_for_others_fails(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_caller_has_its_reply_though_receiving_for_others_fails(caplog: pytest.LogCaptureFixture) -> None:
     """The other one gets its reply after that.
 
     How long a caller goes on for others depends on the machine: several pairs of calls are made.

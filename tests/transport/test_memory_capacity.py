@@ -88,10 +88,7 @@ def test_expiry_lets_a_sender_go_on_that_waits(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("transacted", [False, True], ids=["send", "commit"])
-def test_closing_wakes_a_sender_that_waits(
-    bounded: MemoryConnection,
-    transacted: bool,
-) -> None:
+def test_closing_wakes_a_sender_that_waits(bounded: MemoryConnection, transacted: bool) -> None:
     for number in range(2):
         bounded.session().send(QUEUE, numbered(number))
     sender = bounded.session(transacted=transacted)
@@ -106,10 +103,7 @@ def test_closing_wakes_a_sender_that_waits(
 
 
 @pytest.mark.parametrize("durable", [None, "away"], ids=["slow", "durable and away"])
-def test_a_subscription_holds_its_publishers_until_it_ends(
-    bounded: MemoryConnection,
-    durable: str | None,
-) -> None:
+def test_a_subscription_holds_its_publishers_until_it_ends(bounded: MemoryConnection, durable: str | None) -> None:
     topic, session, publisher = Topic("bounded"), bounded.session(), bounded.session()
     slow = session.consumer(topic, durable=durable)
     if durable:

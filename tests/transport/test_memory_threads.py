@@ -61,10 +61,7 @@ class TestWakeUps:
         queue.wake()
         assert [reader.signals for reader in readers] == [0, 1, 1]
 
-    def test_a_closed_reader_passes_its_wake_up_on(
-        self,
-        provider: MemoryProvider,
-    ) -> None:
+    def test_a_closed_reader_passes_its_wake_up_on(self, provider: MemoryProvider) -> None:
         """Two readers wait; the message wakes one, which is closed before it runs: the other must get the message."""
         connection = started(provider)
         sessions = [connection.session() for _ in range(2)]
@@ -83,10 +80,7 @@ class TestWakeUps:
         assert got[consumers.index(woken)] is None
         assert next(delivery for delivery in got if delivery is not None).message.body == b"x"
 
-    def test_a_stopped_connection_passes_its_wake_up_on(
-        self,
-        provider: MemoryProvider,
-    ) -> None:
+    def test_a_stopped_connection_passes_its_wake_up_on(self, provider: MemoryProvider) -> None:
         connections = [started(provider), started(provider)]
         sessions = [connection.session() for connection in connections]
         consumers = [session.consumer(QUEUE) for session in sessions]
@@ -143,9 +137,7 @@ class TestWakeUps:
         assert provider.held() == 0
 
     def test_an_interrupt_gives_its_wake_up_back(
-        self,
-        provider: MemoryProvider,
-        monkeypatch: pytest.MonkeyPatch,
+        self, provider: MemoryProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """An interrupt may strike after the signal: whoever else waits must be woken instead."""
         connection = started(provider)

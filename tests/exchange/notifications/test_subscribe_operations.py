@@ -63,10 +63,7 @@ def local(broker: LocalBroker) -> NotificationBroker:
 
 @pytest.mark.obligation("R8", "P24", "P35", "C40")
 def test_subscribe_makes_a_consumer_and_sends_nothing(
-    local: NotificationBroker,
-    broker: LocalBroker,
-    connection: Any,
-    publisher: Publisher,
+    local: NotificationBroker, broker: LocalBroker, connection: Any, publisher: Publisher
 ) -> None:
     others = [Subscriber(connection, topic, timeout=0) for topic in TOPICS.values()]
     told = local.subscribe(consumer_epr="jms/NocOS", topic="Fault", selector=expression_of(MAJOR))

@@ -55,12 +55,7 @@ class TestLazily:
 @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
 @pytest.mark.parametrize("ack_mode", list(AckMode))
 def test_what_was_acknowledged_comes_once(
-    connection: Connection,
-    queue: Queue,
-    delivery_mode: DeliveryMode,
-    ack_mode: AckMode,
-    drain: Any,
-    nothing: Any,
+    connection: Connection, queue: Queue, delivery_mode: DeliveryMode, ack_mode: AckMode, drain: Any, nothing: Any
 ) -> None:
     """NON_PERSISTENT at most once, while the provider runs, as is PERSISTENT."""
     with connection.session(ack_mode) as session:

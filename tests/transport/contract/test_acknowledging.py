@@ -135,10 +135,7 @@ class TestAcknowledging:
         assert nothing(consumer)
 
     def test_what_comes_again_wakes_a_blocked_receiver(
-        self,
-        connection: Connection,
-        queue: Queue,
-        until_blocked: UntilBlocked,
+        self, connection: Connection, queue: Queue, until_blocked: UntilBlocked
     ) -> None:
         holder, waiter = connection.session(), connection.session()
         holder.send(queue, text(1))

@@ -251,13 +251,7 @@ class TestWaiting:
         ],
     )
     def test_it_waits_until_the_listener_has_returned(
-        self,
-        provider: Any,
-        queue: Queue,
-        gate: Any,
-        what: str,
-        started: Any,
-        bodies: Any,
+        self, provider: Any, queue: Queue, gate: Any, what: str, started: Any, bodies: Any
     ) -> None:
         entered, leave = threading.Event(), threading.Event()
 
@@ -342,11 +336,7 @@ class TestThreads:
 
     @pytest.mark.obligation("A24", "A26")
     def test_a_listener_that_comes_while_the_session_is_in_use_is_stopped(
-        self,
-        connection: Connection,
-        queue: Queue,
-        gate: Any,
-        until_blocked: Any,
+        self, connection: Connection, queue: Queue, gate: Any, until_blocked: Any
     ) -> None:
         session = connection.session()
         consumer = session.consumer(Queue(f"{queue.name}.other"))

@@ -67,11 +67,7 @@ def test_the_others_are_not_held_up(parking: Connection, queue: Queue, dead: Que
 @pytest.mark.parametrize("mode", list(AckMode))
 @pytest.mark.parametrize("kind", ["queue", "topic"])
 def test_a_listener_that_always_fails(
-    parking: Connection,
-    dead: Queue,
-    mode: AckMode,
-    kind: str,
-    request: pytest.FixtureRequest,
+    parking: Connection, dead: Queue, mode: AckMode, kind: str, request: pytest.FixtureRequest
 ) -> None:
     """Each failure is told; then the message is parked, and the next one has its turn."""
     destination = request.getfixturevalue(kind)

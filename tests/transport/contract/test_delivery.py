@@ -101,11 +101,7 @@ class TestReceiving:
     @pytest.mark.parametrize("timeout", [None, 15.0, 1e12])
     @pytest.mark.obligation("P10", "O5")
     def test_a_blocked_receiver_gets_what_is_sent(
-        self,
-        connection: Connection,
-        queue: Queue,
-        timeout: float | None,
-        until_blocked: UntilBlocked,
+        self, connection: Connection, queue: Queue, timeout: float | None, until_blocked: UntilBlocked
     ) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
@@ -116,11 +112,7 @@ class TestReceiving:
 
     @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
     def test_close_wakes_a_blocked_receiver(
-        self,
-        connection: Connection,
-        queue: Queue,
-        what: str,
-        until_blocked: UntilBlocked,
+        self, connection: Connection, queue: Queue, what: str, until_blocked: UntilBlocked
     ) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
@@ -131,11 +123,7 @@ class TestReceiving:
 
     @pytest.mark.obligation("P17")
     def test_stop_holds_delivery_and_start_resumes_it(
-        self,
-        connection: Connection,
-        queue: Queue,
-        until_blocked: UntilBlocked,
-        nothing: Any,
+        self, connection: Connection, queue: Queue, until_blocked: UntilBlocked, nothing: Any
     ) -> None:
         session = connection.session()
         consumer = session.consumer(queue)
@@ -189,11 +177,7 @@ class TestSharing:
     @pytest.mark.obligation("P7", "P12")
     @pytest.mark.parametrize("each", [50, pytest.param(200, marks=pytest.mark.endurance)])
     def test_many_threads_lose_and_double_nothing(
-        self,
-        connection: Connection,
-        queue: Queue,
-        nothing: Any,
-        each: int,
+        self, connection: Connection, queue: Queue, nothing: Any, each: int
     ) -> None:
         def send(first: int) -> None:
             with connection.session() as session:

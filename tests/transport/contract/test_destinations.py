@@ -136,11 +136,7 @@ PERSISTENT, NON_PERSISTENT = DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTEN
     ],
 )
 def test_the_call_then_the_producer_then_the_message(
-    connection: Connection,
-    queue: Queue,
-    producer: dict[str, Any],
-    call: dict[str, Any],
-    sent: tuple[object, ...],
+    connection: Connection, queue: Queue, producer: dict[str, Any], call: dict[str, Any], sent: tuple[object, ...]
 ) -> None:
     session = connection.session()
     session.producer(queue, **producer).send(text(1, priority=2, time_to_live_ms=7_000), **call)

@@ -69,10 +69,7 @@ class TestLifeCycle:
 
     @pytest.mark.obligation("P4")
     def test_a_session_is_for_one_thread(
-        self,
-        connection: Connection,
-        queue: Queue,
-        until_blocked: UntilBlocked,
+        self, connection: Connection, queue: Queue, until_blocked: UntilBlocked
     ) -> None:
         """P4: a second thread is told, and the first is not disturbed."""
         session = connection.session()

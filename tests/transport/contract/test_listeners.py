@@ -30,11 +30,7 @@ class TestListening:
     @pytest.mark.parametrize("kind", ["queue", "topic"])
     @pytest.mark.parametrize("mode", list(AckMode))
     def test_the_same_messages_as_by_receive(
-        self,
-        connection: Connection,
-        kind: str,
-        mode: AckMode,
-        request: pytest.FixtureRequest,
+        self, connection: Connection, kind: str, mode: AckMode, request: pytest.FixtureRequest
     ) -> None:
         destination: Destination = request.getfixturevalue(kind)
         ear = Ear(20, lambda delivery, _: delivery.acknowledge())
@@ -89,11 +85,7 @@ class TestListening:
 
     @pytest.mark.obligation("P7")
     @pytest.mark.capability(Capability.UNBUFFERED)
-    def test_two_sessions_share_a_queue(
-        self,
-        connection: Connection,
-        queue: Queue,
-    ) -> None:
+    def test_two_sessions_share_a_queue(self, connection: Connection, queue: Queue) -> None:
         """A busy listener does not keep from another what waits for both."""
         holding = Holding(PATIENCE)
         heard = Ear(9)
@@ -128,10 +120,7 @@ class TestListening:
     @pytest.mark.obligation("P8")
     @pytest.mark.capability(Capability.DURABLE, Capability.SELECTORS)
     def test_with_a_selector_on_a_durable_subscription(
-        self,
-        started: Any,
-        connection: Connection,
-        topic: Topic,
+        self, started: Any, connection: Connection, topic: Topic
     ) -> None:
         noc = started(client_id="listens")
         session = noc.session(AckMode.AUTO)
@@ -149,12 +138,7 @@ class TestListening:
 class TestFailing:
     @pytest.mark.obligation("P6", "T1.10")
     @pytest.mark.parametrize("mode", list(AckMode))
-    def test_what_it_raises_on_comes_again(
-        self,
-        connection: Connection,
-        queue: Queue,
-        mode: AckMode,
-    ) -> None:
+    def test_what_it_raises_on_comes_again(self, connection: Connection, queue: Queue, mode: AckMode) -> None:
         sender, ear = connection.session(), Ear(4, fails(2))
         for word in ("poison", "next"):
             sender.send(queue, text(word))
@@ -201,12 +185,7 @@ class TestFailing:
 
     @pytest.mark.obligation("P18")
     @pytest.mark.capability(Capability.TRANSACTED_RECEIVE)
-    def test_a_transaction_is_the_listeners_own(
-        self,
-        connection: Connection,
-        queue: Queue,
-        nothing: Any,
-    ) -> None:
+    def test_a_transaction_is_the_listeners_own(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         """What it raises rolls nothing back by itself; the hook may."""
         session = connection.session(transacted=True)
 
@@ -288,12 +267,7 @@ class TestRules:
             with pytest.raises(IllegalStateError, match="listener"):
                 one.receive(0)
 
-    def test_a_listener_uses_its_session(
-        self,
-        connection: Connection,
-        queue: Queue,
-        topic: Topic,
-    ) -> None:
+    def test_a_listener_uses_its_session(self, connection: Connection, queue: Queue, topic: Topic) -> None:
         session = connection.session(AckMode.AUTO)
 
         def answer(delivery: Delivery, count: int) -> None:

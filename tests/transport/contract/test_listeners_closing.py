@@ -19,13 +19,7 @@ class TestClosing:
     @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
     @pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.DUPS_OK])
     def test_from_within_a_listener(
-        self,
-        started: Any,
-        connection: Connection,
-        queue: Queue,
-        what: str,
-        mode: AckMode,
-        bodies: Any,
+        self, started: Any, connection: Connection, queue: Queue, what: str, mode: AckMode, bodies: Any
     ) -> None:
         """No deadlock; the message in hand is done with, the next one is not taken."""
         closing = started()
@@ -48,13 +42,7 @@ class TestClosing:
     @pytest.mark.parametrize("what", ["consumer", "session"])
     @pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.DUPS_OK])
     def test_a_failure_after_it_brings_the_message_back(
-        self,
-        started: Any,
-        connection: Connection,
-        queue: Queue,
-        what: str,
-        mode: AckMode,
-        bodies: Any,
+        self, started: Any, connection: Connection, queue: Queue, what: str, mode: AckMode, bodies: Any
     ) -> None:
         session = started().session(mode)
         consumer = session.consumer(queue)
@@ -75,12 +63,7 @@ class TestClosing:
 
     @pytest.mark.parametrize("what", ["consumer", "session", "connection", "stop"])
     def test_from_elsewhere_it_waits(
-        self,
-        started: Any,
-        connection: Connection,
-        queue: Queue,
-        what: str,
-        bodies: Any,
+        self, started: Any, connection: Connection, queue: Queue, what: str, bodies: Any
     ) -> None:
         """The listener ends its work with the session's help; what it has in hand is acknowledged."""
         ending = started()
@@ -132,12 +115,7 @@ class TestClosing:
         "transacted", [False, pytest.param(True, marks=pytest.mark.capability(Capability.TRANSACTED_RECEIVE))]
     )
     def test_what_a_client_left_open_comes_again(
-        self,
-        started: Any,
-        connection: Connection,
-        queue: Queue,
-        transacted: bool,
-        bodies: Any,
+        self, started: Any, connection: Connection, queue: Queue, transacted: bool, bodies: Any
     ) -> None:
         session = started().session(AckMode.CLIENT, transacted=transacted)
         ear = Ear(1, lambda _, __: session.close())

@@ -255,9 +255,7 @@ def test_where_there_are_no_more_threads_nothing_waits(
     assert written.get(timeout=SECONDS) == b"c"
 
 
-def test_who_finds_another_one_writing_waits_until_its_deadline(
-    make: Callable[..., FrameWriter],
-) -> None:
+def test_who_finds_another_one_writing_waits_until_its_deadline(make: Callable[..., FrameWriter]) -> None:
     writing, go_on = threading.Event(), threading.Event()
 
     def stuck(data: bytes, deadline: float | None) -> None:
