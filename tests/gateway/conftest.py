@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 from lxml import etree
@@ -22,6 +24,8 @@ from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import encode
+
+from ..waiting import PATIENCE
 
 httpx = pytest.importorskip("httpx", reason="the extra http is not installed")
 
@@ -118,6 +122,12 @@ def official(shared: Path) -> Callable[[str], str]:
         return path.read_text(encoding="utf-8")
 
     return read
+
+
+def connected(url: str) -> socket.socket:
+    """A connection to a server, for what no client would send."""
+    parts = urlsplit(url)
+    return socket.create_connection((str(parts.hostname), int(str(parts.port))), timeout=PATIENCE)
 
 
 class Client:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -25,8 +24,8 @@ from mtosi_jms.stubs.fmw.hdr import MessageTypeType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml
 
-from ..waiting import background
-from .conftest import ELEMENTS, ONE, with_iterator
+from ..waiting import background, until
+from .conftest import ELEMENTS, ONE, connected, with_iterator
 
 QUEUE = "queue:EMS.OS"
 
@@ -91,26 +90,20 @@ class TestIterators:
     def test_one_that_nobody_asks_for_expires(self, serve: Any, services: Any, client: Any, official: Any) -> None:
         asks = client(serve(services, iterator_timeout=0.2).url)
         _, first = asks.ask(batches_of(official("6-1"), 10))
-        gone = threading.Event()
-        for _ in range(200):
-            if asks.http.get(f"{asks.url}/health").json()["iterators"] == 0:
-                break
-            gone.wait(0.05)
+        until(lambda: asks.http.get(f"{asks.url}/health").json()["iterators"] == 0)
         status, answer = asks.ask(with_iterator(official("6-3"), first.header.iterator_reference_uri))
         assert (status, answer.fault.kind) == (500, "invalidInput")
 
-    def test_another_client_cannot_have_it(self, serve: Any, services: Any, client: Any, official: Any) -> None:
-        url = serve(services, logins={"a": "1", "b": "2"}).url
-        first, second = client(url, auth=("a", "1")), client(url, auth=("b", "2"))
-        _, begun = first.ask(batches_of(official("6-1"), 60))
-        wanted = with_iterator(official("6-3"), begun.header.iterator_reference_uri)
-        status, answer = second.ask(wanted)
-        assert (status, answer.fault.kind) == (500, "invalidInput")
-        assert first.ask(wanted)[0] == 200
-
-    def test_another_address_cannot_have_it(self, serve: Any, services: Any, client: Any, official: Any) -> None:
-        url = serve(services).url
-        first, second = client(url), client(url, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
+    @pytest.mark.parametrize("other", ["client", "address"])
+    def test_another_one_cannot_have_it(
+        self, serve: Any, services: Any, client: Any, official: Any, other: str
+    ) -> None:
+        if other == "client":
+            url = serve(services, logins={"a": "1", "b": "2"}).url
+            first, second = client(url, auth=("a", "1")), client(url, auth=("b", "2"))
+        else:
+            url = serve(services).url
+            first, second = client(url), client(url, transport=httpx.HTTPTransport(local_address="127.0.0.2"))
         _, begun = first.ask(batches_of(official("6-1"), 60))
         wanted = with_iterator(official("6-3"), begun.header.iterator_reference_uri)
         status, answer = second.ask(wanted)
@@ -127,12 +120,7 @@ class TestIterators:
         ):
             answers = client(server.url).fetch(batches_of(official("6-1"), 10), official("6-3"))
             next(answers)
-            seen = threading.Event()
-            for _ in range(200):
-                if len(list(tmp_path.iterdir())) == 6:
-                    break
-                seen.wait(0.05)
-            assert len(list(tmp_path.iterdir())) == 6
+            until(lambda: len(list(tmp_path.iterdir())) == 6)
             assert len(list(answers)) == 6
             assert list(tmp_path.iterdir()) == []
             next(client(server.url).fetch(batches_of(official("6-1"), 10), official("6-3")))
@@ -183,8 +171,7 @@ class TestAnswers:
 class TestRefusals:
     def test_chunks_without_end(self, serve: Any, services: Any) -> None:
         server = serve(services, largest=100_000)
-        host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as raw:
+        with connected(server.url) as raw:
             raw.sendall(
                 b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nTransfer-Encoding: chunked\r\n\r\n"
             )
@@ -196,8 +183,7 @@ class TestRefusals:
 
     def test_a_body_that_trickles(self, serve: Any, services: Any) -> None:
         server = serve(services, read_timeout=0.3)
-        host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as raw:
+        with connected(server.url) as raw:
             raw.sendall(b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nContent-Length: 1000\r\n\r\n<")
             assert raw.recv(100).startswith(b"HTTP/1.1 408")
 
@@ -205,8 +191,7 @@ class TestRefusals:
     def test_headers_that_do_not_end(self, serve: Any, services: Any, begun: bytes) -> None:
         """Of the first request, and of another on the same connection."""
         server = serve(services, read_timeout=0.3)
-        host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as raw:
+        with connected(server.url) as raw:
             raw.sendall(begun)
             while raw.recv(10_000):
                 pass
@@ -317,19 +302,12 @@ class TestTime:
             mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
             HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(10)))) as server,
         ):
-            host, port = server.url.removeprefix("http://").split(":")
-            waiting = threading.Event()
-            with socket.create_connection((host, int(port)), timeout=30) as raw:
+            with connected(server.url) as raw:
                 length = len(ONE.encode())
                 head = f"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\nContent-Length: {length}\r\n\r\n"
                 raw.sendall(f"{head}{ONE}".encode())
-                while requestor.pending == 0:
-                    waiting.wait(0.01)
-            for _ in range(1_000):
-                if requestor.pending == 0:
-                    break
-                waiting.wait(0.01)
-            assert requestor.pending == 0
+                until(lambda: requestor.pending)
+            until(lambda: requestor.pending == 0)
 
 
 ASK_1X = """<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns="tmf854.v1"><s:Header>

@@ -35,7 +35,7 @@ from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
-from .conftest import ELEMENTS, ONE, with_iterator
+from .conftest import ELEMENTS, ONE, connected, with_iterator
 
 QUEUE = "queue:EMS.OS"
 KNOWN = ONE.replace("NAME", "NE-1").encode()
@@ -83,11 +83,6 @@ def impatient(services: Any) -> Iterator[str]:
     options = HttpOptions(read_timeout=0.3)
     with HttpServer(Endpoint(ByDispatcher(Dispatcher(services)), options)) as server:
         yield server.url
-
-
-def connected(url: str) -> socket.socket:
-    parts = urlsplit(url)
-    return socket.create_connection((str(parts.hostname), int(str(parts.port))), timeout=PATIENCE)
 
 
 def rest(raw: socket.socket) -> bytes:
@@ -220,25 +215,21 @@ class TestFloods:
     def test_a_line_without_end(self, url: str, data: bytes) -> None:
         assert statuses(told(url, data)) in ([400], [])
 
-    def test_chunks_of_one_octet_that_trickle(self, impatient: str) -> None:
-        """The time is for the whole body: whoever sends some of it now and then gains nothing."""
+    @pytest.mark.parametrize(
+        ("begun", "more", "answered"),
+        [
+            (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n<\r\n", [408]),
+            (POST, b"X: y\r\n", []),
+            (POST.replace(b"xml", b"html") + b"Content-Length: 1000000\r\n\r\n", b"x", [415]),
+        ],
+        ids=["chunks of one octet", "headers", "a refused body"],
+    )
+    def test_what_trickles(self, impatient: str, begun: bytes, more: bytes, answered: list[int]) -> None:
+        """The time is for the whole: whoever sends some of it now and then gains nothing."""
         with connected(impatient) as raw:
-            raw.sendall(POST + b"Transfer-Encoding: chunked\r\n\r\n")
-            with trickling(raw, b"1\r\n<\r\n"):
-                assert statuses(rest(raw)) == [408]
-
-    def test_headers_that_trickle(self, impatient: str) -> None:
-        with connected(impatient) as raw:
-            raw.sendall(POST)
-            with trickling(raw, b"X: y\r\n"):
-                assert rest(raw) == b""
-
-    def test_a_refused_body_that_trickles(self, impatient: str) -> None:
-        """The answer comes at once; then nobody waits for the rest."""
-        with connected(impatient) as raw:
-            raw.sendall(b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/html\r\nContent-Length: 1000000\r\n\r\n")
-            with trickling(raw, b"x"):
-                assert statuses(rest(raw)) == [415]
+            raw.sendall(begun)
+            with trickling(raw, more):
+                assert statuses(rest(raw)) == answered
 
     def test_an_answer_that_nobody_reads(self, services: Any) -> None:
         page, waits = b" " * 2**25, threading.Event()

@@ -28,7 +28,7 @@ from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, 
 from mtosi_jms.soap import parse
 from mtosi_jms.telemetry import Monitor, is_own_host
 
-from .conftest import ONE
+from .conftest import ONE, connected
 
 KNOWN = ONE.replace("NAME", "NE-1").encode()
 LARGEST, ELEMENTS = 100_000, 100
@@ -115,11 +115,6 @@ def test_all_requests_together_have_a_bound(server: HttpServer) -> None:
             one.close()
     while httpx.post(server.url, content=KNOWN, headers=TEXT, timeout=60, verify=False).status_code == 503:
         pass
-
-
-def connected(url: str) -> socket.socket:
-    host, _, port = url.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def is_closed(raw: socket.socket) -> bool:

@@ -481,22 +481,20 @@ class TestSettingUp:
     def test_parking_where_messages_come_from(self, desk: Any) -> None:
         with pytest.raises(ConfigError, match="where they come from"):
             desk.runtime(destination="jms/Work", parking="jms/Work")
-        with pytest.raises(ConfigError, match="where they come from"):
-            desk.runtime(destination="jms/Work", parking=WORK).start()
 
-    @pytest.mark.obligation("001-I18")
-    def test_messages_of_a_queue_are_not_parked_at_a_topic(self, desk: Any) -> None:
-        with pytest.raises(ConfigError, match="parked at a queue"):
-            desk.runtime(parking=Topic("PARKED")).start()
-
-    @pytest.mark.obligation("001-I9", "001-I11")
-    def test_a_durable_subscription_is_one_to_a_topic(self, desk: Any) -> None:
-        with pytest.raises(ConfigError, match="durable"):
-            desk.runtime(durable="d").start()
-
-    def test_a_destination_that_is_not_known(self, desk: Any) -> None:
-        with pytest.raises(ConfigError, match="jms/Nowhere"):
-            desk.runtime(destination="jms/Nowhere").start()
+    @pytest.mark.obligation("001-I9", "001-I11", "001-I18")
+    @pytest.mark.parametrize(
+        ("options", "why"),
+        [
+            ({"destination": "jms/Work", "parking": WORK}, "where they come from"),
+            ({"parking": Topic("PARKED")}, "parked at a queue"),
+            ({"durable": "d"}, "durable"),
+            ({"destination": "jms/Nowhere"}, "jms/Nowhere"),
+        ],
+    )
+    def test_what_does_not_go_together(self, desk: Any, options: dict[str, Any], why: str) -> None:
+        with pytest.raises(ConfigError, match=why):
+            desk.runtime(**options).start()
 
     def test_nowhere_to_park(self, desk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         connection = desk.connect()

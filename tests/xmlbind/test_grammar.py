@@ -167,12 +167,10 @@ def test_known_shapes_in_every_combination(model: Any) -> None:
 
 
 def test_the_same_name_in_two_alternatives() -> None:
+    """The second is an ambiguous model, which is searched."""
     grammar = Grammar(("choice", 1, 1, (("seq", 1, 1, (("a", 1, 1), ("b", 1, 1))), ("seq", 1, 1, (("b", 1, 1),)))))
     assert grammar.problem({"b": 1}) is None
     assert grammar.order({"a": 1, "b": 1}) == ["a", "b"]
-
-
-def test_an_ambiguous_model_is_searched() -> None:
     grammar = Grammar(("choice", 1, 1, (("seq", 1, 1, (("a", 1, 1), ("b", 0, 1))), ("seq", 1, 1, (("a", 1, 1), "c")))))
     assert grammar.problem({"a": 1, "c": 1}) is None
     assert grammar.order({"a": 1, "c": 1}) == ["a", "c"]

@@ -20,6 +20,7 @@ TEXTS = [
     pytest.param("a\U0001f600b\U0010fffd\U00010000", id="beyond the BMP"),
 ]
 """What XML may hold."""
+LARGE_HEADERS = pytest.mark.capability(Capability.LARGE_HEADERS)
 
 
 class TestSending:
@@ -160,16 +161,11 @@ class TestSending:
         session.send(queue, JmsMessage(properties={"p": text}))
         assert take(session.consumer(queue)).message.properties["p"] == text
 
-    @pytest.mark.parametrize(("count", "size"), [(1, 9_000), (900, 9)])
+    @pytest.mark.parametrize(
+        ("count", "size"),
+        [(1, 9_000), (900, 9), *(pytest.param(*one, marks=LARGE_HEADERS) for one in ((1, 60_000), (1_500, 9)))],
+    )
     def test_headers_of_some_size(self, connection: Connection, queue: Queue, count: int, size: int) -> None:
-        properties = {f"p{number}": "x" * size for number in range(count)}
-        session = connection.session()
-        session.send(queue, JmsMessage(properties=properties))
-        assert dict(take(session.consumer(queue)).message.properties) == properties
-
-    @pytest.mark.capability(Capability.LARGE_HEADERS)
-    @pytest.mark.parametrize(("count", "size"), [(1, 60_000), (1_500, 9)])
-    def test_large_headers(self, connection: Connection, queue: Queue, count: int, size: int) -> None:
         properties = {f"p{number}": "x" * size for number in range(count)}
         session = connection.session()
         session.send(queue, JmsMessage(properties=properties, delivery_mode=DeliveryMode.PERSISTENT))
