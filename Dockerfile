@@ -17,7 +17,7 @@ COPY xsd /src/xsd
 RUN MTOSI_JMS_BUILD=native pip3 wheel --no-cache-dir --no-deps --wheel-dir /wheels /src
 
 FROM python:3.12-slim-bookworm
-ARG EXTRAS=cli,console,http,otel,stomp
+ARG EXTRAS=cli,console,http,otel,prometheus,stomp
 ARG JAVA=
 # hadolint ignore=DL3008
 RUN if [ -n "$JAVA" ]; then apt-get update && apt-get install --no-install-recommends --yes openjdk-17-jre-headless \

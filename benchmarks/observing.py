@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from measure import Comparison, Line, SkippedError
@@ -19,7 +19,7 @@ from network import managed_element, read_leaves
 import mtosi_jms as mtosi
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.telemetry import Metrics, Publication, Telemetry
+from mtosi_jms.telemetry import Metrics, Processing, Publication, Telemetry
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -96,9 +96,9 @@ def _empty_spans() -> Telemetry:
         def receive(self, *about: object, **more: object) -> None:
             tracer.start_span("receive").end()
 
-        def process(self, *about: object, **more: object) -> AbstractContextManager[object]:
+        def process(self, *about: object, **more: object) -> Processing:
             tracer.start_span("process").end()
-            return nullcontext()
+            return Processing()
 
     return Empty()
 

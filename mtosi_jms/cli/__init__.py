@@ -98,6 +98,15 @@ def _run(arguments: list[str]) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return WRONG_USAGE
+    if "log_json" in args:
+        from mtosi_jms.cli.log import all_in_json
+
+        with all_in_json(args):
+            return _carried_out(args)
+    return _carried_out(args)
+
+
+def _carried_out(args: argparse.Namespace) -> int:
     if "provider_required" in args:
         from mtosi_jms.cli.providers import find_provider
 

@@ -6,14 +6,15 @@ import argparse
 import contextlib
 import logging
 import sys
+import threading
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.masking import without_login
 from mtosi_jms.telemetry import JsonFormatter, LineFormatter
 
-__all__ = ["add_log", "log_in_lines"]
+__all__ = ["add_log", "all_in_json", "log_in_lines"]
 
 _LEVELS: Final = ("debug", "info", "warning", "error")
 _WIRE: Final = ("mtosi_jms.wire", "mtosi_jms.messages")
@@ -25,7 +26,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--log-level", choices=_LEVELS, help="lowest level to log on standard error (warnings, as notes)"
     )
-    group.add_argument("--log-json", action="store_true", help="write log lines as JSON objects")
+    group.add_argument("--log-json", action="store_true", help="write each line on standard error as a JSON object")
     group.add_argument(
         "--wire", action="store_true", help="log each message: headers, properties, envelope; credentials are masked"
     )
@@ -44,8 +45,40 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError, ValueError):
-            terminal.write(self.format(record), stream=sys.stderr)
-            sys.stderr.flush()
+            print(self.format(record), file=sys.stderr, flush=True)
+
+
+_LEVELS_OF: Final[dict[terminal.Style, int]] = {"bad": logging.ERROR, "warn": logging.WARNING}
+
+
+@contextlib.contextmanager
+def all_in_json(args: argparse.Namespace) -> Iterator[None]:
+    """With `--log-json`, make each line on standard error a JSON object while the block runs: also notes, warnings,
+    the log of other libraries, and failures of threads. The problem that ends the program is one too."""
+    if not getattr(args, "log_json", False):
+        yield
+        return
+    lines, root, own = _Lines(), logging.getLogger(), logging.getLogger("mtosi_jms.cli")
+    lines.setFormatter(JsonFormatter())
+
+    def take(text: str, style: terminal.Style) -> None:
+        lines.emit(own.makeRecord(own.name, _LEVELS_OF.get(style, logging.INFO), "", 0, text, (), None))
+
+    def failed(failure: Any) -> None:
+        info = failure.exc_type, failure.exc_value, failure.exc_traceback
+        what = "a thread failed" if hasattr(failure, "thread") else failure.err_msg or "an exception was ignored"
+        lines.emit(own.makeRecord(own.name, logging.ERROR, "", 0, what, (), info))
+
+    terminal.to_records(take)
+    root.addHandler(lines)
+    logging.captureWarnings(True)
+    hooks, threading.excepthook, sys.unraisablehook = (threading.excepthook, sys.unraisablehook), failed, failed
+    try:
+        yield
+    finally:
+        threading.excepthook, sys.unraisablehook = hooks
+        logging.captureWarnings(False)
+        root.removeHandler(lines)
 
 
 def _handler(args: argparse.Namespace | None) -> logging.Handler:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import address
+from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.telemetry import Metrics, Monitor
 from mtosi_jms.transport import Connection
 
@@ -61,11 +62,14 @@ def monitored(args: argparse.Namespace) -> Iterator[Monitoring]:
         return
     metrics = Metrics()
     found = Monitoring(metrics)
-    serving = Monitor(
-        *args.monitor, why_not_ready=found.why_not_ready, metrics=metrics.prometheus, host_names=args.host_name
-    )
+    try:
+        text = metrics.prometheus
+    except MissingExtraError as error:
+        terminal.note(f"the monitor has no /metrics: {error}")
+        text = None
+    serving = Monitor(*args.monitor, why_not_ready=found.why_not_ready, metrics=text, host_names=args.host_name)
     with serving as monitor:
-        terminal.note(f"monitor: {monitor.url}/readyz, /healthz, /metrics")
+        terminal.note(f"monitor: {monitor.url}/readyz, /healthz{', /metrics' * (text is not None)}")
         yield found
 
 

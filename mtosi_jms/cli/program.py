@@ -45,6 +45,7 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
             return _guarded(run, list(argv))
         finally:
             terminal.name_problems(former)
+            terminal.to_records(None)
     end_within_a_second()
     code = _guarded(run, sys.argv[1:])
     if code == INTERRUPTED:

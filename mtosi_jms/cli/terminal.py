@@ -7,7 +7,6 @@ All but `write` and `print_json` keep a text on one line, and escape what a term
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +35,7 @@ __all__ = [
     "stages",
     "table",
     "tell",
-    "waiting",
+    "to_records",
     "write",
 ]
 
@@ -63,12 +62,20 @@ _drawing: Console | None = None
 _quiet = False
 # The word before each problem.
 _problems = "error"
+# Takes the lines for standard error, if they are to be records of a log.
+_records: Callable[[str, Style], None] | None = None
 
 
 def be_quiet(quiet: bool) -> None:
     """Leave out notes and progress from now on, or no longer."""
     global _quiet
     _quiet = quiet
+
+
+def to_records(take: Callable[[str, Style], None] | None) -> None:
+    """Have a function take the lines for standard error from now on, without the word before them; None: print them."""
+    global _records
+    _records = take
 
 
 def name_problems(word: str) -> str:
@@ -109,6 +116,9 @@ def fancy(stream: IO[str] | None = None) -> bool:
 def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -> None:
     """Print text of any number of lines: as it is, on a terminal in colour and with what it would obey as escapes."""
     stream = sys.stdout if stream is None else stream
+    if _records is not None and stream is sys.stderr:
+        _records(text.removeprefix(f"{_problems}: ").removeprefix("note: "), style)
+        return
     if stream is not None and stream.isatty():
         text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
     if not fancy(stream):
@@ -168,13 +178,9 @@ def print_json(value: Any) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: framed on a terminal, aligned plain lines otherwise. A column of which every cell is empty is left
-    out, and of a long cell its beginning is shown."""
+    """Print a table: framed on a terminal, aligned plain lines otherwise. Of a long cell its beginning is shown."""
     title = printable(title)
     cells = [["" if cell is None else _short(printable(str(cell))) for cell in row] for row in rows]
-    filled = [not cells or any(row[at] for row in cells) for at in range(len(columns))]
-    columns = list(itertools.compress(columns, filled))
-    cells = [list(itertools.compress(row, filled)) for row in cells]
     if fancy():
         _rich_table(title, columns, cells)
         return
@@ -204,7 +210,7 @@ def stages(label: str) -> Iterator[Stages]:
     if _quiet:
         yield lambda stage, done, tasks: None
         return
-    if not fancy(sys.stderr):
+    if _records is not None or not fancy(sys.stderr):
         yield lambda stage, done, tasks: None if tasks else write(printable(f"{label}: {stage}"), stream=sys.stderr)
         return
     with _bar(label, None) as (bar, task):
@@ -229,16 +235,11 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
     Yields:
         a function that takes the number of steps just done.
     """
-    if _quiet or not fancy(sys.stderr):
+    if _quiet or _records is not None or not fancy(sys.stderr):
         yield lambda steps: None
         return
     with _bar(label, total) as (bar, task):
         yield lambda steps: bar.advance(task, steps)
-
-
-def waiting(label: str) -> contextlib.AbstractContextManager[object]:
-    """A bar without a length on standard error while the block runs; nothing where that is not a terminal."""
-    return progress(label)
 
 
 @contextlib.contextmanager

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager, nullcontext
 
 from mtosi_jms.console._traffic import Traffic
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.telemetry import Publication, Telemetry
+from mtosi_jms.telemetry import Processing, Publication, Telemetry
 
 
 class Tap(Telemetry):
@@ -25,44 +24,57 @@ class Tap(Telemetry):
         self._source = source
 
     def publish(
-        self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
+        self,
+        message: JmsMessage,
+        destination: Destination,
+        operation: str = "",
+        correlation_id: str = "",
+        *,
+        call: bool = False,
     ) -> Publication:
         """See `Telemetry.publish`: the message is recorded when it has been sent."""
-        return _Publication(message, destination, self._traffic, self._source)
+        return _Publication(message, destination, self._traffic, self._source, call=call)
 
     def receive(
         self,
         message: JmsMessage,
         destination: Destination,
         since_ns: int,
-        publication: Publication | None = None,
+        request: Publication | None = None,
         error: BaseException | None = None,
     ) -> None:
         """See `Telemetry.receive`: the message is recorded."""
         self._traffic.record(message, destination=destination, way="received", source=self._source)
 
-    def process(
-        self, message: JmsMessage, destination: Destination, *, timed: bool = False
-    ) -> AbstractContextManager[object]:
+    def process(self, message: JmsMessage, destination: Destination, *, timed: bool = False) -> Processing:
         """See `Telemetry.process`: the message is recorded."""
         self._traffic.record(message, destination=destination, way="received", source=self._source)
-        return nullcontext()
+        return Processing()
 
 
 class _Publication(Publication):
-    __slots__ = ("_destination", "_source", "_traffic")
+    __slots__ = ("_call", "_destination", "_message_id", "_source", "_traffic")
 
-    def __init__(self, message: JmsMessage, destination: Destination, traffic: Traffic, source: str) -> None:
+    def __init__(
+        self, message: JmsMessage, destination: Destination, traffic: Traffic, source: str, *, call: bool
+    ) -> None:
         super().__init__(message)
+        self._call = call
+        self._message_id: str | None = None
         self._destination = destination
         self._traffic: Traffic | None = traffic
         self._source = source
 
-    def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
+    def sent(self, message_id: str | None = None) -> None:
+        self._message_id = message_id
+        if self._call:
+            self.end()
+
+    def end(self, error_type: str = "") -> None:
         traffic, self._traffic = self._traffic, None
-        if traffic is None or error is not None:
+        if traffic is None or error_type:
             return
-        message = self.message
+        message, message_id = self.message, self._message_id
         if message.message_id is None:
             message = message.stamped(self._destination, message_id=message_id, timestamp_ms=int(time.time() * 1000))
         traffic.record(message, destination=self._destination, way="sent", source=self._source)

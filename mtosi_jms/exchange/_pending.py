@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
-from mtosi_jms.exchange.reporting import Asked, report
+from mtosi_jms.exchange.reporting import Asked, error_type, report
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.patterns import Clock, Complete, Exchange, Fail, Fault, Release
 from mtosi_jms.soap import Envelope
@@ -128,7 +128,9 @@ class PendingExchange:
         if isinstance(action, Release):
             self.batches += 1
         elif isinstance(action, Fault):
-            self.report("fault" if isinstance(action.payload, Envelope) else type(action.payload).__name__, now)
+            fault = action.payload.fault if isinstance(action.payload, Envelope) else None
+            kind = (fault.kind or fault.fault_code) if fault is not None else ""
+            self.report("fault" if fault is not None else type(action.payload).__name__, now, fault=kind)
         elif isinstance(action, Fail):
             error = action.error
             if self.telemetry is not None and isinstance(error, IncompleteBatchError):
@@ -137,12 +139,12 @@ class PendingExchange:
         else:
             self.report("answered", now)
 
-    def report(self, outcome: str, now: float, error: BaseException | None = None) -> None:
+    def report(self, outcome: str, now: float, error: BaseException | None = None, fault: str = "") -> None:
         if self.is_reported or not self.is_observed:
             return
         self.is_reported = True
         if self.publication is not None:
-            self.publication.end(error=error)
+            self.publication.end(error_type(outcome, fault))
         report(
             log,
             Role.REQUESTOR,
@@ -153,6 +155,7 @@ class PendingExchange:
             seconds=now - self.began,
             batches=self.batches,
             error=error,
+            fault=fault,
         )
 
     def look(self, now: float) -> bool:

@@ -171,7 +171,7 @@ class Receiver:
         """Note that the request of an exchange was sent. Its time stops until somebody waits for a reply."""
         pending.sent(self.clock())
         if pending.publication is not None:
-            pending.publication.end(message_id)
+            pending.publication.sent(message_id)
         if not pending.awaits_id:
             return
         with self._lock:
@@ -443,8 +443,8 @@ class Receiver:
             pending = self._match(reply)
             if self.telemetry is not None:
                 error = reply.payload if isinstance(reply.payload, MtosiError) else None
-                publication = pending.publication if pending is not None else None
-                self.telemetry.receive(message, self._where(message), since_ns, publication, error)
+                request = pending.publication if pending is not None else None
+                self.telemetry.receive(message, self._where(message), since_ns, request, error)
 
     def _where(self, message: JmsMessage) -> Destination:
         return message.destination or self._consumers[0].destination

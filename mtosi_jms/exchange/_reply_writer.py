@@ -28,7 +28,7 @@ from mtosi_jms.patterns import ReplyRoute, RouteSource, jms_correlation_id, repl
 from mtosi_jms.service import check_count
 from mtosi_jms.soap import Envelope, Header, correlation_id, header_text, missing_fields
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
-from mtosi_jms.telemetry import Telemetry
+from mtosi_jms.telemetry import Telemetry, published
 from mtosi_jms.transport import AsyncSender, SendWindow
 
 log = logging.getLogger(__package__)
@@ -104,8 +104,8 @@ class ReplyRules:
 
 @dataclass(slots=True, eq=False)
 class ReplyWriter:
-    """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher. `failed`: the last reply was a
-    fault."""
+    """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher. `fault`: the kind of the
+    last reply, if it was one."""
 
     rules: ReplyRules
     session: Sender
@@ -114,7 +114,7 @@ class ReplyWriter:
     telemetry: Telemetry | None = None
     operation: str = ""
     replies: int = 0
-    failed: bool = False
+    fault: str = ""
     request: Header | None = None
     window: SendWindow | None = None
     run: str = ""
@@ -170,7 +170,7 @@ class ReplyWriter:
             )
         if self.soap_jms:
             message = as_reply(message, self.message, is_fault=reply.fault is not None, version=reply.version)
-        self.failed = reply.fault is not None
+        self.fault = (reply.fault.kind or reply.fault.fault_code) if reply.fault is not None else ""
         self._transmit(message, route, partial=partial)
         self.replies += 1
 
@@ -219,17 +219,9 @@ class ReplyWriter:
             self.run = self.run or random_id()
             properties = Properties.trusted({**message.properties, RUN_ID: self.run})
             message = dataclasses.replace(message, properties=properties)
-        if self.telemetry is None:
-            self._send(message, route.destination, partial=partial)
-            return
         identifier = correlation_id(self.request) or ""
-        publication = self.telemetry.publish(message, route.destination, self.operation, identifier)
-        try:
+        with published(self.telemetry, message, route.destination, self.operation, identifier) as publication:
             self._send(publication.message, route.destination, partial=partial)
-        except BaseException as error:
-            publication.end(error=error)
-            raise
-        publication.end()
 
     def _send(self, message: JmsMessage, destination: Destination, *, partial: bool) -> None:
         try:

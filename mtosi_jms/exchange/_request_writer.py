@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOu
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
-from mtosi_jms.exchange.reporting import Asked, published
+from mtosi_jms.exchange.reporting import Asked, unanswered
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
@@ -124,7 +124,7 @@ class RequestWriter:
         pending = self.receiver.open(exchange, request, call.service.root, now, own_id=own_id)
         if self._telemetry is not None:
             name, identifier = call.operation.name, pending.correlation_id
-            pending.publication = self._telemetry.publish(message, target.destination, name, identifier)
+            pending.publication = self._telemetry.publish(message, target.destination, name, identifier, call=True)
             message = pending.publication.message
         return PreparedRequest(pending, target.destination, message)
 
@@ -190,13 +190,13 @@ class RequestWriter:
         _, message = self._message(header, call, target, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
         subject = Asked(operation.name, target.destination)
-        with published(log, self._telemetry, subject, message, options.correlation_id or "") as publication:
+        with unanswered(log, self._telemetry, subject, message, options.correlation_id or "") as publication:
             with sender.in_time(f"{operation.name} to {target.destination}"):
                 if self.outbox is None or target.destination.is_temporary:
                     sent = self._send(sender, target.destination, publication.message)
                 else:
                     sent = self.outbox.send(sender, target.destination, publication.message)
-            publication.end(sent.message_id)
+            publication.sent(sent.message_id)
 
     def seconds_of(self, options: CallOptions) -> float | None:
         return self._timeouts_of(options).total

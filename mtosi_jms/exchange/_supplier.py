@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Final, Self
 
 from mtosi_jms.binding import BindingProfile
@@ -39,7 +38,7 @@ from mtosi_jms.masking import shown_half_made
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
 from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, has_waited, watch_inbox
-from mtosi_jms.telemetry import Count, Role
+from mtosi_jms.telemetry import Count, Processing, Role
 from mtosi_jms.transport import Backoff, Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.xmlbind import XmlObject
 
@@ -50,7 +49,7 @@ log = logging.getLogger(__package__)
 
 _LAST_PAUSE: Final = 10.0
 """Longest pause, in seconds, before a request is answered again after the provider failed."""
-_UNHEARD: Final = nullcontext()
+_UNHEARD: Final = Processing()
 _REMEMBERED: Final = 1_000
 """For how many requests the number of provider failures is kept."""
 
@@ -326,7 +325,7 @@ class Supplier:
         else:
             self._failures.pop(identifier, None)
 
-    def _processing(self, message: JmsMessage) -> AbstractContextManager[object]:
+    def _processing(self, message: JmsMessage) -> Processing:
         telemetry = self.connection.telemetry
         return _UNHEARD if telemetry is None else telemetry.process(message, self.destination)
 
@@ -424,7 +423,7 @@ class Supplier:
         outcome = "answered" if writer.replies else "done"
         if failure is not None:
             outcome = type(failure).__name__
-        elif writer.failed:
+        elif writer.fault:
             outcome = "fault"
         report(
             log,
@@ -437,6 +436,7 @@ class Supplier:
             batches=writer.replies,
             error=failure,
             message_id=message.message_id,
+            fault="" if failure is not None else writer.fault,
         )
 
     def _reject(self, what: str, error: BaseException, message: JmsMessage) -> None:

@@ -101,11 +101,11 @@ def run(args: argparse.Namespace) -> int:
     ):
         monitoring.add(reached(connection))
         if args.to is not None:
-            return _serve(connection, args, stop)
+            return _serve(connection, args, stop, monitoring)
         return _forward(connection, args, stop, monitoring)
 
 
-def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
+def _serve(connection: Connection, args: argparse.Namespace, stop: Stop, monitoring: Monitoring) -> int:
     """HTTP to JMS."""
     from mtosi_jms.gateway import ByRequestor, Endpoint, Store
     from mtosi_jms.notifications import Publisher
@@ -126,6 +126,7 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop) -> int:
             wsdl=wsdls_of(args),
             is_ready=lambda: connection.is_up,
             validate=validate,
+            telemetry=monitoring.telemetry,
         )
         return serve_endpoint(endpoint, args.listen, args, stop, f"to {args.to}")
 

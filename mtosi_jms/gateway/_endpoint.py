@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, fields
@@ -60,7 +62,7 @@ from mtosi_jms.stubs.fmw.hdr import (
     CommunicationStyleType,
     MessageTypeType,
 )
-from mtosi_jms.telemetry import is_own_host
+from mtosi_jms.telemetry import Gauge, Telemetry, is_own_host
 from mtosi_jms.xmlbind import RawXml, in_utf8, to_element
 
 try:
@@ -70,7 +72,7 @@ try:
     from starlette.requests import Request as HttpRequest
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 except ImportError as error:
     raise MissingExtraError("starlette", "http") from error
 
@@ -155,6 +157,7 @@ class Endpoint:
         wsdl: called with a path and the endpoint's URL; returns the WSDL of the path, or None. See `WsdlFiles`.
         is_ready: tells whether requests can be answered, for `/ready` and `/readyz`.
         validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
+        telemetry: receives reports of the requests, if given.
 
     Attributes:
         iterators: the open iterators.
@@ -168,6 +171,7 @@ class Endpoint:
         wsdl: Callable[[str, str], bytes | None] | None = None,
         is_ready: Callable[[], bool] = lambda: True,
         validate: Validate = "ignore",
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.options = options or HttpOptions()
         self.iterators = Iterators(self.options.iterators, self.options.iterator_timeout)
@@ -183,6 +187,12 @@ class Endpoint:
         self._in_flight = 0
         self._answered = 0
         self._failed = 0
+        self._telemetry = telemetry
+        if telemetry is not None:
+            me = weakref.ref(self)
+            name = self.public_url or "http"
+            telemetry.watch(Gauge.IN_HAND, name, lambda: float(it._in_hand) if (it := me()) else None)
+            telemetry.watch(Gauge.ITERATORS, name, lambda: float(len(it.iterators)) if (it := me()) else None)
         self._pages = Starlette(
             routes=[
                 *(Route(path, self._health, methods=["GET"]) for path in ("/health", "/healthz")),
@@ -198,6 +208,22 @@ class Endpoint:
         await self.iterators.close_all()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._telemetry is None or scope["type"] != "http":
+            await self._serve(scope, receive, send)
+            return
+        began, status = time.monotonic(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._serve(scope, receive, noted)
+        finally:
+            self._telemetry.served(scope["method"], status, time.monotonic() - began)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         app: ASGIApp = self._pages
         if scope["type"] == "http":
             names = {name for name, _ in scope["headers"]}

@@ -19,7 +19,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
-from mtosi_jms.exchange.reporting import Asked, published
+from mtosi_jms.exchange.reporting import Asked, unanswered
 from mtosi_jms.exchange.sending import TimedSender
 from mtosi_jms.jms import Destination, FrozenMap, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
@@ -358,11 +358,11 @@ class Publisher(Closeable):
 
     def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
         subject = Asked(event_name(events[0]), topic)
-        with published(log, self._telemetry, subject, self.message_of(topic, events)) as publication:
+        with unanswered(log, self._telemetry, subject, self.message_of(topic, events)) as publication:
             with sender.in_time(f"{subject.operation} to {topic}"):
                 send = sender.send if self._outbox is None else partial(self._outbox.send, sender)
                 sent = send(topic, publication.message)
-            publication.end(sent.message_id)
+            publication.sent(sent.message_id)
         return sent
 
     def __del__(self) -> None:

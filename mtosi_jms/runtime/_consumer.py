@@ -24,7 +24,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.runtime._handlers import Handler, HandlingContext
+from mtosi_jms.runtime._handlers import Answering, Handler, HandlingContext
 from mtosi_jms.runtime._health import ErrorHook, Health, Record, State
 from mtosi_jms.runtime._lanes import Task
 from mtosi_jms.runtime._link import Link
@@ -202,7 +202,7 @@ class ConsumerRuntime:
             telemetry = link.connection.telemetry if link is not None else None
             if link is None or telemetry is None:
                 return handler(message, context)
-            with telemetry.process(message, link.consumer.destination, timed=True):
+            with telemetry.process(message, link.consumer.destination, timed=not isinstance(handler, Answering)):
                 return handler(message, context)
 
         return handle

@@ -45,10 +45,17 @@ def answering(supplier: Supplier) -> Handler:
     """The handler of requests: the supplier, which is not started, answers each one through the session of the thread.
     What is wrong with a request is answered, so an attempt fails only where the provider does."""
 
-    def handle(message: JmsMessage, context: HandlingContext) -> None:
-        supplier.answer(message, context.session)
+    return Answering(supplier)
 
-    return handle
+
+class Answering:
+    """Its exchanges are reported by the supplier."""
+
+    def __init__(self, supplier: Supplier) -> None:
+        self._supplier = supplier
+
+    def __call__(self, message: JmsMessage, context: HandlingContext) -> None:
+        self._supplier.answer(message, context.session)
 
 
 def events(

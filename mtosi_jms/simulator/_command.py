@@ -34,6 +34,7 @@ from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway.serving import add_http, check_listen, options_of, serve_endpoint, wsdls_of
 from mtosi_jms.jms import Destination
 from mtosi_jms.service import SupplierBase
+from mtosi_jms.telemetry import Telemetry
 from mtosi_jms.transport import Connection
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         services = services_of(args)
         if args.http is not None:
             monitoring.add(lambda: None)
-            return _serve_http(args, services, stop)
+            return _serve_http(args, services, stop, monitoring.telemetry)
         with open_connection(args, telemetry=monitoring.telemetry) as connection:
             return serve(connection, args, services, stop, monitoring=monitoring)
 
@@ -150,14 +151,14 @@ def _recording(folder: Path) -> Recording:
     return found
 
 
-def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: Stop) -> int:
+def _serve_http(args: argparse.Namespace, services: list[SupplierBase], stop: Stop, telemetry: Telemetry | None) -> int:
     from mtosi_jms.gateway import ByDispatcher, Endpoint
 
     source = ByDispatcher(Dispatcher(services, sender_uri=_SENDER))
     names = [service.__service__.name for service in services]
     folder = "wsdl" if args.release == "2.0" else "mtosi-1.1/wsdl"
     wsdl = wsdls_of(args, [f"{folder}/{name}" for name in names])
-    endpoint = Endpoint(source, options_of(args), wsdl=wsdl, validate=validation_of(args))
+    endpoint = Endpoint(source, options_of(args), wsdl=wsdl, validate=validation_of(args), telemetry=telemetry)
     return serve_endpoint(endpoint, args.http, args, stop, f"answers {', '.join(names)}")
 
 

@@ -1,121 +1,59 @@
 """Metrics: the reports of connections' roles as numbers.
 
-They are plain numbers and not instruments of a library: adding to one takes less than a microsecond, and `/metrics` of
-a `Monitor` needs nothing to be installed. `METRICS` is the one table of them; `mtosi_jms.telemetry.otel` offers the
-same to OpenTelemetry.
+A report costs the role a note of it. The notes are added up when the numbers are read, or when there are many: in one
+go, which takes a third of the time. `METRICS` is the one table of them; `mtosi_jms.telemetry.prometheus` and
+`mtosi_jms.telemetry.otel` hand them out.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import Callable
 from functools import lru_cache
 from types import TracebackType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Self
 
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.telemetry._seam import Count, Gauge, Publication, Role, Telemetry
-
-Labels: TypeAlias = tuple[tuple[str, str], ...]
-"""Names and values of the labels of a series, in a fixed order."""
-
-BUCKETS: Final = (
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-    900.0,
+from mtosi_jms.telemetry._seam import Count, Gauge, Processing, Publication, Role, Server, Telemetry
+from mtosi_jms.telemetry._table import (
+    BATCHES,
+    BUCKETS,
+    BY_NAME,
+    CLIENT,
+    CONSUMED,
+    HTTP,
+    IN_FLIGHT,
+    METRICS,
+    NOWHERE,
+    PROCESS,
+    REDELIVERIES,
+    SENT,
+    Labels,
 )
-"""Upper bounds of the histograms, seconds."""
+
+SYSTEM: Final = "jms"
+"""OpenTelemetry's name for what is spoken here."""
 _TEMPORARY: Final = "(temporary)"
-
-
-class Metric(NamedTuple):
-    """One metric.
-
-    Attributes:
-        name: its name in OpenTelemetry.
-        unit: UCUM unit: `s`, or what is counted, in braces.
-        labels: names of its labels; the histogram of handlers has `error.type` only if the handler failed.
-    """
-
-    name: str
-    kind: Literal["counter", "gauge", "histogram"]
-    unit: str
-    labels: tuple[str, ...]
-    told: str
-
-    @property
-    def prometheus(self) -> str:
-        """Its name in Prometheus, by the rules of OpenTelemetry."""
-        name = self.name.replace(".", "_") + ("_seconds" if self.unit == "s" else "")
-        return name + ("_total" if self.kind == "counter" else "")
-
-
-_WHERE: Final = ("messaging.destination.name",)
-_COUNTED: Final = {
-    Count.DUPLICATES: "batches that came again, and copies of messages that an inbox has recognised",
-    Count.GAPS: "batches that were missing when their exchange ended",
-    Count.ORPHANS: "replies that belong to no exchange",
-    Count.PARKED: "messages sent to a dead-letter destination",
-    Count.RECONNECTS: "connections that were lost and made again",
-    Count.REDELIVERIES: "messages that the provider had handed out before",
-    Count.REJECTS: "messages that cannot be read, or are refused",
-}
-_GAUGES: Final = {
-    Gauge.OUTBOX_DEPTH: ("{message}", "messages of an outbox that the provider has not confirmed"),
-    Gauge.OUTBOX_AGE: ("s", "how long the oldest of them has waited"),
-    Gauge.INBOX_SIZE: ("{message}", "messages of an inbox that are not done with"),
-    Gauge.DEAD: ("{message}", "messages of an outbox or inbox that are not sent or handed out any more"),
-}
-_IN_FLIGHT: Final = "mtosi.exchanges.in_flight"
-_EXCHANGE: Final = "mtosi.exchange.duration"
-_BATCHES: Final = "mtosi.batches"
-_PROCESS: Final = "messaging.process.duration"
-_SENT: Final = "messaging.client.sent.messages"
-_CONSUMED: Final = "messaging.client.consumed.messages"
-_NOWHERE: Final = (Count.ORPHANS, Count.RECONNECTS)
-"""Counts of the process, without a destination."""
-
-METRICS: Final = (
-    Metric(_IN_FLIGHT, "gauge", "{exchange}", ("role",), "exchanges that have begun and not ended"),
-    Metric(_EXCHANGE, "histogram", "s", ("role", "operation", "outcome"), "how long exchanges took"),
-    Metric(_BATCHES, "counter", "{batch}", ("role", "operation"), "replies that were handed out, or sent"),
-    Metric(_PROCESS, "histogram", "s", (*_WHERE, "error.type"), "how long handlers of a consumer runtime took"),
-    Metric(_SENT, "counter", "{message}", _WHERE, "messages sent"),
-    Metric(_CONSUMED, "counter", "{message}", _WHERE, "messages received"),
-    *(
-        Metric(f"mtosi.{what.value}", "counter", "{message}", () if what in _NOWHERE else _WHERE, text)
-        for what, text in _COUNTED.items()
-    ),
-    *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), text) for gauge, (unit, text) in _GAUGES.items()),
-)
-"""All metrics."""
+_MOST_NOTES: Final = 1000
+_MOST_ERRORS: Final = 200
+_MOST_KNOWN: Final = 10_000
+_OTHER: Final = "_OTHER"
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"})
 
 
 @lru_cache(maxsize=1024)
-def where(destination: Destination) -> Labels:
+def where(destination: Destination) -> str:
     """Return the label of a destination; all temporary destinations share one, because there are too many."""
-    return (("messaging.destination.name", _TEMPORARY if destination.is_temporary else str(destination)),)
+    return _TEMPORARY if destination.is_temporary else str(destination)
 
 
-class _Histogram:
+class Histogram:
+    """How often what was measured fell into each bucket, and the sum."""
+
     __slots__ = ("counts", "total")
 
     def __init__(self) -> None:
@@ -127,6 +65,28 @@ class _Histogram:
         self.total += seconds
 
 
+class Number:
+    """The value of a counter or gauge."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+
+class _Book:
+    """What all views of one `Metrics` share."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.notes: deque[tuple[Any, ...]] = deque()
+        self.series: dict[str, dict[Labels, Any]] = {one.name: {} for one in METRICS}
+        self.known: dict[tuple[Any, ...], Any] = {}
+        """Series by what the notes say of them."""
+        self.watched: dict[str, dict[str, Callable[[], float | None]]] = {f"mtosi.{one.value}": {} for one in Gauge}
+        self.errors = {"", _OTHER}
+
+
 class Metrics(Telemetry):
     """Counts and measures what roles report; connections may share one.
 
@@ -135,141 +95,216 @@ class Metrics(Telemetry):
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._numbers: dict[str, defaultdict[Labels, float]] = {one.name: defaultdict(float) for one in METRICS}
-        self._histograms: dict[str, defaultdict[Labels, _Histogram]] = {
-            one.name: defaultdict(_Histogram) for one in METRICS if one.kind == "histogram"
-        }
-        self._ends: dict[tuple[Role, str, str], tuple[Labels, Labels]] = {}
-        self._watched: dict[str, dict[str, Callable[[], float | None]]] = {f"mtosi.{one.value}": {} for one in Gauge}
+        self._book = _Book()
+        self._server: Server = lambda: None
+
+    def at(self, server: Server) -> Self:
+        other = copy.copy(self)
+        other._server = server
+        return other
 
     def publish(
-        self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
+        self,
+        message: JmsMessage,
+        destination: Destination,
+        operation: str = "",
+        correlation_id: str = "",
+        *,
+        call: bool = False,
     ) -> Publication:
-        return _Counted(message, self, destination)
+        return Counted(message, self, destination, operation, call=call)
 
     def receive(
         self,
         message: JmsMessage,
         destination: Destination,
         since_ns: int,
-        publication: Publication | None = None,
+        request: Publication | None = None,
         error: BaseException | None = None,
     ) -> None:
-        labels = where(destination)
-        self._add(_CONSUMED, labels)
-        if message.redelivered:
-            self._add(f"mtosi.{Count.REDELIVERIES.value}", labels)
+        kind = "" if error is None else type(error).__qualname__
+        self._note((_received, self, "receive", destination, kind, message.redelivered))
 
-    def process(
-        self, message: JmsMessage, destination: Destination, *, timed: bool = False
-    ) -> AbstractContextManager[object]:
-        Metrics.receive(self, message, destination, 0)
-        return _Timed(self, where(destination)) if timed else nullcontext()
+    def process(self, message: JmsMessage, destination: Destination, *, timed: bool = False) -> Processing:
+        self._note((_received, self, "process", destination, "", message.redelivered))
+        return _Timed(self, destination) if timed else _UNTIMED
 
     def began(self, role: Role) -> None:
-        self._add(_IN_FLIGHT, _ROLE[role])
+        self._note((_began, self, role))
 
-    def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
-        end = role, operation, outcome
-        found = self._ends.get(end)
-        if found is None:
-            labels = (*_ROLE[role], ("operation", operation or "other"))
-            found = self._ends[end] = labels, (*labels, ("outcome", outcome))
-        with self._lock:
-            self._numbers[_IN_FLIGHT][_ROLE[role]] -= 1
-            self._numbers[_BATCHES][found[0]] += batches
-        self.record(_EXCHANGE, found[1], seconds)
+    def ended(
+        self, role: Role, operation: str, destination: Destination, error_type: str, seconds: float, batches: int
+    ) -> None:
+        self._note((_ended, self, role, operation or "other", destination, error_type, seconds, batches))
+
+    def served(self, method: str, status: int, seconds: float) -> None:
+        self._note((_served, self, method if method in _METHODS else _OTHER, status, seconds))
 
     def count(self, what: Count, destination: Destination | None = None, number: int = 1) -> None:
-        has_place = destination is not None and what not in _NOWHERE
-        self._add(f"mtosi.{what.value}", where(destination) if has_place and destination else (), number)
+        self._note((_counted, self, what, destination, number))
 
     def watch(self, gauge: Gauge, name: str, read: Callable[[], float | None]) -> None:
-        self._watched[f"mtosi.{gauge.value}"][name] = read
+        self._book.watched[f"mtosi.{gauge.value}"][name] = read
 
-    def record(self, name: str, labels: Labels, seconds: float) -> None:
-        """Add a measurement to a histogram."""
-        with self._lock:
-            self._histograms[name][labels].add(seconds)
+    def _note(self, note: tuple[Any, ...]) -> None:
+        notes = self._book.notes
+        notes.append(note)
+        if len(notes) >= _MOST_NOTES:
+            self._add_up()
 
-    def _add(self, name: str, labels: Labels, number: float = 1) -> None:
-        with self._lock:
-            self._numbers[name][labels] += number
+    def _add_up(self) -> None:
+        book = self._book
+        with book.lock:
+            for _ in range(len(book.notes)):
+                note = book.notes.popleft()
+                note[0](*note[1:])
 
-    def numbers(self, name: str) -> Iterator[tuple[Labels, float]]:
+    def _plain(self, metric: str, *labels: str) -> Any:
+        """The series of these labels. The lock is held, as by the other methods for notes."""
+        series = self._book.series[metric]
+        found = series.get(labels)
+        if found is None:
+            found = series[labels] = self._made(metric, labels)
+        return found
+
+    def _made(self, metric: str, labels: Labels) -> Any:
+        return Histogram() if BY_NAME[metric].kind == "histogram" else Number()
+
+    def _messaging(self, metric: str, name: str, destination: Destination, error_type: str, *operation: str) -> Any:
+        """The series of a messaging operation of this name. Peers name kinds of faults: only so many are told apart."""
+        server, book = self._server(), self._book
+        key = metric, name, destination, error_type, operation, server
+        found = book.known.get(key)
+        if found is None:
+            if error_type not in book.errors and len(book.errors) >= _MOST_ERRORS:
+                return self._messaging(metric, name, destination, _OTHER, *operation)
+            book.errors.add(error_type)
+            host, port = server or ("", "")
+            place = where(destination)
+            found = self._plain(metric, SYSTEM, name, place, error_type, host, str(port), *operation)
+            if len(book.known) >= _MOST_KNOWN:
+                book.known.clear()
+            book.known[key] = found
+        return found
+
+    def numbers(self, name: str) -> list[tuple[Labels, float]]:
         """Return the series of a counter or gauge, with their values."""
-        watched = self._watched.get(name)
+        watched = self._book.watched.get(name)
         if watched is None:
-            with self._lock:
-                yield from list(self._numbers[name].items())
-            return
-        for key, read in list(watched.items()):
-            value = read()
+            self._add_up()
+            with self._book.lock:
+                return [(labels, one.value) for labels, one in self._book.series[name].items()]
+        found = [(key, read()) for key, read in list(watched.items())]
+        for key, value in found:
             if value is None:
                 watched.pop(key, None)
-            else:
-                yield (("name", key),), value
+        return [((key,), value) for key, value in found if value is not None]
 
-    def prometheus(self) -> bytes:
-        """Return all metrics in the text format of Prometheus."""
-        return "".join(line + "\n" for metric in METRICS for line in self._lines(metric)).encode()
+    def histograms(self, name: str) -> list[tuple[Labels, list[int], float]]:
+        """Return the series of a histogram, with how often what was measured fell into each bucket, and the sum."""
+        self._add_up()
+        with self._book.lock:
+            return [(labels, list(one.counts), one.total) for labels, one in self._book.series[name].items()]
 
-    def _lines(self, metric: Metric) -> Iterable[str]:
-        name = metric.prometheus
-        yield f"# HELP {name} {metric.told}"
-        yield f"# TYPE {name} {metric.kind}"
-        if metric.kind != "histogram":
-            for labels, value in self.numbers(metric.name):
-                yield f"{name}{_shown(labels)} {value:.17g}"
-            return
-        with self._lock:
-            found = [(labels, list(one.counts), one.total) for labels, one in self._histograms[metric.name].items()]
-        for labels, counts, total in found:
-            below = 0
-            for bound, count in zip((*map(str, BUCKETS), "+Inf"), counts, strict=True):
-                below += count
-                yield f"{name}_bucket{_shown((*labels, ('le', bound)))} {below}"
-            yield f"{name}_sum{_shown(labels)} {total:.17g}"
-            yield f"{name}_count{_shown(labels)} {below}"
+    @property
+    def prometheus(self) -> Callable[[], bytes]:
+        """What returns all metrics in the text format of Prometheus, with those of the process. Raises
+        MissingExtraError: the extra `prometheus` is not installed."""
+        from mtosi_jms.telemetry.prometheus import exposition
+
+        return exposition(self)
 
 
-_ROLE: Final = {role: (("role", role.value),) for role in Role}
-_ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+# The notes, as functions. All have what reported it first.
 
 
-def _shown(labels: Labels) -> str:
-    inner = ",".join(f'{name.replace(".", "_")}="{value.translate(_ESCAPES)}"' for name, value in labels)
-    return f"{{{inner}}}" if inner else ""
+def _received(self: Metrics, name: str, destination: Destination, error_type: str, redelivered: bool) -> None:
+    self._messaging(CONSUMED, name, destination, error_type).value += 1
+    if redelivered:
+        self._plain(REDELIVERIES, where(destination)).value += 1
 
 
-class _Counted(Publication):
-    __slots__ = ("_destination", "_metrics")
+def _sent(self: Metrics, name: str, destination: Destination, error_type: str) -> None:
+    self._messaging(SENT, name, destination, error_type).value += 1
 
-    def __init__(self, message: JmsMessage, metrics: Metrics, destination: Destination) -> None:
+
+def _published(self: Metrics, destination: Destination, operation: str, error_type: str, seconds: float) -> None:
+    self._messaging(SENT, "publish", destination, error_type).value += 1
+    self._messaging(CLIENT, "publish", destination, error_type, operation).add(seconds)
+
+
+def _processed(self: Metrics, destination: Destination, operation: str, error_type: str, seconds: float) -> None:
+    self._messaging(PROCESS, "process", destination, error_type, operation).add(seconds)
+
+
+def _began(self: Metrics, role: Role) -> None:
+    self._plain(IN_FLIGHT, role.value).value += 1
+
+
+def _ended(
+    self: Metrics,
+    role: Role,
+    operation: str,
+    destination: Destination,
+    error_type: str,
+    seconds: float,
+    batches: int,
+) -> None:
+    self._plain(IN_FLIGHT, role.value).value -= 1
+    self._plain(BATCHES, role.value, operation).value += batches
+    metric, name = (PROCESS, "process") if role is Role.SUPPLIER else (CLIENT, "request")
+    self._messaging(metric, name, destination, error_type, operation).add(seconds)
+
+
+def _served(self: Metrics, method: str, status: int, seconds: float) -> None:
+    self._plain(HTTP, method, str(status)).add(seconds)
+
+
+def _counted(self: Metrics, what: Count, destination: Destination | None, number: int) -> None:
+    labels = () if destination is None or what in NOWHERE else (where(destination),)
+    self._plain(f"mtosi.{what.value}", *labels).value += number
+
+
+class Counted(Publication):
+    """A publication that is counted and, unless it is a call, measured."""
+
+    __slots__ = ("_began", "_call", "_destination", "_metrics", "_operation")
+
+    def __init__(
+        self, message: JmsMessage, metrics: Metrics, destination: Destination, operation: str, *, call: bool
+    ) -> None:
         self.message = message
         self._metrics: Metrics | None = metrics
         self._destination = destination
+        self._operation = operation
+        self._call = call
+        self._began = time.perf_counter()
 
-    def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
+    def sent(self, message_id: str | None = None) -> None:
+        if self._call and self._metrics is not None:
+            self._metrics._note((_sent, self._metrics, "request", self._destination, ""))
+
+    def end(self, error_type: str = "") -> None:
         metrics, self._metrics = self._metrics, None
-        if metrics is not None and error is None:
-            metrics._add(_SENT, where(self._destination))
+        if metrics is not None and not self._call:
+            seconds = time.perf_counter() - self._began
+            metrics._note((_published, metrics, self._destination, self._operation, error_type, seconds))
 
 
-class _Timed:
-    __slots__ = ("_began", "_labels", "_metrics")
+class _Timed(Processing):
+    __slots__ = ("_began", "_destination", "_metrics")
 
-    def __init__(self, metrics: Metrics, labels: Labels) -> None:
+    def __init__(self, metrics: Metrics, destination: Destination) -> None:
         self._metrics = metrics
-        self._labels = labels
-        self._began = 0.0
-
-    def __enter__(self) -> None:
+        self._destination = destination
         self._began = time.perf_counter()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        failed = (("error.type", kind.__qualname__),) if kind is not None else ()
-        self._metrics.record(_PROCESS, (*self._labels, *failed), time.perf_counter() - self._began)
+        failed = kind.__qualname__ if kind is not None else ""
+        seconds = time.perf_counter() - self._began
+        self._metrics._note((_processed, self._metrics, self._destination, "", failed, seconds))
+
+
+_UNTIMED: Final = Processing()

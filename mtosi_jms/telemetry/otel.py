@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.telemetry._metrics import BUCKETS, METRICS, Labels, Metric, Metrics, where
-from mtosi_jms.telemetry._seam import Publication, Role
+from mtosi_jms.telemetry._metrics import SYSTEM, Counted, Histogram, Metrics, where
+from mtosi_jms.telemetry._seam import Processing, Publication, Role
+from mtosi_jms.telemetry._table import BUCKETS, BY_NAME, METRICS, Labels, Metric
 
 try:
     from opentelemetry import context as contexts
     from opentelemetry import metrics, trace
     from opentelemetry.context import Context
-    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
     from opentelemetry.trace import (
         Link,
         NonRecordingSpan,
@@ -45,6 +45,8 @@ PROPERTIES: Final = ("traceparent", "tracestate")
 """The JMS properties that carry the context of a span."""
 
 _NAME: Final = "mtosi_jms"
+_NUMBERS: Final = frozenset({"server.port", "http.response.status_code"})
+_NO_CONTEXT: Final = Context()
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 """W3C's format; later versions may append fields."""
 
@@ -52,7 +54,7 @@ _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16
 class OpenTelemetry(Metrics):
     """Makes spans, and offers its metrics to OpenTelemetry; connections may share one.
 
-    Counters are read when OpenTelemetry collects metrics; only durations are recorded one by one.
+    Numbers are handed over when OpenTelemetry collects metrics, without exemplars.
 
     Args:
         tracer_provider: makes the spans; None: that of the process, if any. With `NoOpTracerProvider()` there are only
@@ -78,7 +80,7 @@ class OpenTelemetry(Metrics):
         self._sample = sample
         self._tracer = trace.get_tracer(_NAME, tracer_provider=tracer_provider)
         self._makes_spans = not isinstance(self._tracer, NoOpTracer)
-        self._seconds: dict[str, Histogram] = {}
+        self._seconds: dict[str, metrics.Histogram] = {}
         meter = metrics.get_meter(_NAME, meter_provider=meter_provider)
         for metric in METRICS:
             about = metric.name, metric.unit, metric.told
@@ -92,19 +94,28 @@ class OpenTelemetry(Metrics):
 
     def _reader(self, metric: Metric) -> Any:
         def read(options: CallbackOptions) -> Iterable[Observation]:
-            return [Observation(value, dict(labels)) for labels, value in self.numbers(metric.name)]
+            return [Observation(value, _attributes(metric, labels)) for labels, value in self.numbers(metric.name)]
 
         return read
 
-    def record(self, name: str, labels: Labels, seconds: float) -> None:
-        super().record(name, labels, seconds)
-        self._seconds[name].record(seconds, dict(labels))
+    def _made(self, metric: str, labels: Labels) -> Any:
+        made = self._seconds.get(metric)
+        if made is None:
+            return super()._made(metric, labels)
+        return _Recorded(partial(made.record, attributes=_attributes(BY_NAME[metric], labels), context=_NO_CONTEXT))
 
     def publish(
-        self, message: JmsMessage, destination: Destination, operation: str = "", correlation_id: str = ""
+        self,
+        message: JmsMessage,
+        destination: Destination,
+        operation: str = "",
+        correlation_id: str = "",
+        *,
+        call: bool = False,
     ) -> Publication:
-        """See `Telemetry.publish`: a span `publish DESTINATION`, kind PRODUCER, whose context the message carries."""
-        counted = super().publish(message, destination)
+        """See `Telemetry.publish`: a span whose context the message carries: of a call `request DESTINATION`, kind
+        CLIENT, else `publish DESTINATION`, kind PRODUCER."""
+        counted = Counted(message, self, destination, operation, call=call)
         if not self._makes_spans:
             return counted
         ambient = trace.get_current_span().get_span_context()
@@ -112,13 +123,13 @@ class OpenTelemetry(Metrics):
             if not ambient.is_valid:  # so that the peer makes no spans either
                 counted.message = _carrying(message, _unsampled())
             return counted
-        name, facts = _facts("publish", "send", destination, message)
+        name, facts = self._facts("request" if call else "publish", "send", destination, message)
         facts["messaging.message.body.size"] = len(message.body)
         if operation:
             facts["mtosi.operation"] = operation
         if correlation_id:
             facts["messaging.message.conversation_id"] = correlation_id
-        span = self._tracer.start_span(name, None, SpanKind.PRODUCER, facts)
+        span = self._tracer.start_span(name, None, SpanKind.CLIENT if call else SpanKind.PRODUCER, facts)
         counted.message = _carrying(message, span.get_span_context())
         return _Publication(counted, span)
 
@@ -127,28 +138,26 @@ class OpenTelemetry(Metrics):
         message: JmsMessage,
         destination: Destination,
         since_ns: int,
-        publication: Publication | None = None,
+        request: Publication | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """See `Telemetry.receive`: a span `receive DESTINATION`, kind CONSUMER, linked to the span that published the
+        """See `Telemetry.receive`: a span `receive DESTINATION`, kind CLIENT, linked to the span that published the
         message. If the message answers a request, the request's span is its parent."""
-        super().receive(message, destination, since_ns, publication, error)
-        if not self._makes_spans or not (publication is None or isinstance(publication, _Publication)):
+        super().receive(message, destination, since_ns, request, error)
+        if not self._makes_spans or not (request is None or isinstance(request, _Publication)):
             return
         peer = _peer(message)
-        if publication is None and not self._goes_on(peer):
+        if request is None and not self._goes_on(peer):
             return
-        below = None if publication is None else trace.set_span_in_context(publication.span, Context())
-        name, facts = _facts("receive", "receive", destination, message)
+        below = None if request is None else trace.set_span_in_context(request.span, Context())
+        name, facts = self._facts("receive", "receive", destination, message)
         links = () if peer is None else (Link(peer),)
-        span = self._tracer.start_span(name, below, SpanKind.CONSUMER, facts, links, since_ns)
+        span = self._tracer.start_span(name, below, SpanKind.CLIENT, facts, links, since_ns)
         if error is not None:
-            _failed(span, error)
+            _failed(span, type(error).__qualname__)
         span.end()
 
-    def process(
-        self, message: JmsMessage, destination: Destination, *, timed: bool = False
-    ) -> AbstractContextManager[object]:
+    def process(self, message: JmsMessage, destination: Destination, *, timed: bool = False) -> Processing:
         """See `Telemetry.process`: a span `process DESTINATION`, kind CONSUMER, which is the current span of the
         handler. Its parent is the span that published the message."""
         measured = super().process(message, destination, timed=timed)
@@ -158,15 +167,28 @@ class OpenTelemetry(Metrics):
         if not self._goes_on(peer):  # so that what the handler sends gets none either
             return _Current(measured, NonRecordingSpan(peer or _unsampled()))
         below = Context() if peer is None else trace.set_span_in_context(NonRecordingSpan(peer), Context())
-        name, facts = _facts("process", "process", destination, message)
+        name, facts = self._facts("process", "process", destination, message)
         return _Current(measured, self._tracer.start_span(name, below, SpanKind.CONSUMER, facts))
 
-    def ended(self, role: Role, operation: str, outcome: str, seconds: float, batches: int) -> None:
-        """See `Telemetry.ended`; a supplier's span gets operation, outcome and batches."""
-        super().ended(role, operation, outcome, seconds, batches)
+    def ended(
+        self, role: Role, operation: str, destination: Destination, error_type: str, seconds: float, batches: int
+    ) -> None:
+        """See `Telemetry.ended`; a supplier's span gets operation and batches, and a fault makes it a failure."""
+        super().ended(role, operation, destination, error_type, seconds, batches)
         if role is Role.SUPPLIER and (span := trace.get_current_span()).is_recording():
-            name = operation or "other"
-            span.set_attributes({"mtosi.operation": name, "mtosi.outcome": outcome, "mtosi.batches": batches})
+            span.set_attributes({"mtosi.operation": operation or "other", "mtosi.batches": batches})
+            if error_type:
+                _failed(span, error_type)
+
+    def _facts(self, name: str, kind: str, destination: Destination, message: JmsMessage) -> tuple[str, dict[str, Any]]:
+        """The name of a span, and its attributes."""
+        shown, common = _about(name, kind, destination, self._server())
+        facts = common.copy()
+        if message.message_id is not None:
+            facts["messaging.message.id"] = message.message_id
+        if message.redelivered:
+            facts["mtosi.redelivered"] = True
+        return shown, facts
 
     def _is_sampled(self) -> bool:
         return self._sample >= 1 or random.random() < self._sample
@@ -174,6 +196,20 @@ class OpenTelemetry(Metrics):
     def _goes_on(self, peer: SpanContext | None) -> bool:
         """Whether a received message gets a span. If the message has a context, its sender decides."""
         return self._is_sampled() if peer is None else peer.trace_flags.sampled
+
+
+class _Recorded(Histogram):
+    """A histogram that OpenTelemetry has too."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: Callable[[float], None]) -> None:
+        super().__init__()
+        self._record = record
+
+    def add(self, seconds: float) -> None:
+        super().add(seconds)
+        self._record(seconds)
 
 
 class _Publication(Publication):
@@ -185,62 +221,64 @@ class _Publication(Publication):
         self._counted = counted
         self._is_open = True
 
-    def end(self, message_id: str | None = None, error: BaseException | None = None) -> None:
+    def sent(self, message_id: str | None = None) -> None:
+        self._counted.sent(message_id)
+        if message_id is not None:
+            self.span.set_attribute("messaging.message.id", message_id)
+
+    def end(self, error_type: str = "") -> None:
         if not self._is_open:
             return
         self._is_open = False
-        self._counted.end(message_id, error)
-        if error is not None:
-            _failed(self.span, error)
-        elif message_id is not None:
-            self.span.set_attribute("messaging.message.id", message_id)
+        self._counted.end(error_type)
+        if error_type:
+            _failed(self.span, error_type)
         self.span.end()
 
 
-class _Current:
+class _Current(Processing):
     """Makes a span the current one for the block, and ends it."""
 
     __slots__ = ("_measured", "_span", "_token")
 
-    def __init__(self, measured: AbstractContextManager[object], span: Span) -> None:
+    def __init__(self, measured: Processing, span: Span) -> None:
         self._measured = measured
         self._span = span
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._token = contexts.attach(trace.set_span_in_context(self._span))
-        self._measured.__enter__()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._measured.__exit__(kind, error, trace)
         contexts.detach(self._token)
-        if error is not None:
-            _failed(self._span, error)
+        if kind is not None:
+            _failed(self._span, kind.__qualname__)
         self._span.end()
 
 
 @lru_cache(maxsize=1024)
-def _about(name: str, kind: str, destination: Destination) -> tuple[str, dict[str, Any]]:
+def _about(
+    name: str, kind: str, destination: Destination, server: tuple[str, int] | None
+) -> tuple[str, dict[str, Any]]:
     facts: dict[str, Any] = {
-        "messaging.system": "jms",
+        "messaging.system": SYSTEM,
         "messaging.operation.name": name,
         "messaging.operation.type": kind,
         "messaging.destination.name": str(destination),
     }
     if destination.is_temporary:
         facts["messaging.destination.temporary"] = True
-    return f"{name} {where(destination)[0][1]}", facts
+    if server is not None:
+        facts["server.address"], facts["server.port"] = server
+    return f"{name} {where(destination)}", facts
 
 
-def _facts(name: str, kind: str, destination: Destination, message: JmsMessage) -> tuple[str, dict[str, Any]]:
-    shown, common = _about(name, kind, destination)
-    facts = common.copy()
-    if message.message_id is not None:
-        facts["messaging.message.id"] = message.message_id
-    if message.redelivered:
-        facts["mtosi.redelivered"] = True
-    return shown, facts
+def _attributes(metric: Metric, labels: Labels) -> dict[str, str | int]:
+    named = zip(metric.labels, labels, strict=True)
+    return {name: int(value) if name in _NUMBERS else value for name, value in named if value}
 
 
 def _carrying(message: JmsMessage, context: SpanContext) -> JmsMessage:
@@ -265,8 +303,7 @@ def _unsampled() -> SpanContext:
     return SpanContext(random.getrandbits(127) + 1, random.getrandbits(63) + 1, is_remote=False)
 
 
-def _failed(span: Span, error: BaseException) -> None:
-    """Mark a span as failed, by the type of the error: its text may quote a message, or hold a credential."""
-    kind = type(error).__qualname__
+def _failed(span: Span, kind: str) -> None:
+    """Mark a span as failed, by the kind of the error: its text may quote a message, or hold a credential."""
     span.set_attribute("error.type", kind)
     span.set_status(StatusCode.ERROR, kind)

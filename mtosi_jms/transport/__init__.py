@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import weakref
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
@@ -112,6 +113,9 @@ def connect(
     given = Hidden((url, options))
     del url, options
     connection: Connection = import_module(PROVIDERS[scheme]).connect(given.value[0], context, given.value[1])
+    if telemetry is not None and connection.server is not None:
+        found = weakref.ref(connection)  # the telemetry must not keep the connection
+        telemetry = telemetry.at(lambda: here.server if (here := found()) is not None else None)
     connection.telemetry = telemetry
     return connection
 

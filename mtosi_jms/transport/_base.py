@@ -30,7 +30,7 @@ from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.jms import Destination, NamingContext, TemporaryQueue, TemporaryTopic
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage
-from mtosi_jms.telemetry import Telemetry
+from mtosi_jms.telemetry import Telemetry, published
 from mtosi_jms.transport._completion import CompletionListener, Completions, FutureListener
 from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
 
@@ -319,22 +319,6 @@ class Session(_Closeable):
         return list(self.browser(queue, selector))
 
     @abstractmethod
-    def headers(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
-        """Reads the messages that wait in a queue as `browser` does, but perhaps without bodies.
-
-        Every transport can. One without BROWSE asks the broker's management, which tells headers and properties, in the
-        order of sending, and what a property of text has beyond the broker's own limit is cut.
-
-        Raises:
-            TransportError: besides what `browser` raises: the user may not ask the broker's management, or it does not
-                list more.
-        """
-
-    @abstractmethod
-    def count(self, queue: Destination | str, selector: str | None = None) -> int:
-        """Counts the messages that wait in a queue; raises what `headers` raises."""
-
-    @abstractmethod
     def temporary_queue(self) -> TemporaryQueue:
         """Makes a queue that the connection owns and that ends with it (R2b)."""
 
@@ -501,6 +485,11 @@ class Connection(_Closeable):
         return True
 
     @property
+    def server(self) -> tuple[str, int] | None:
+        """Host and port of the provider that is reached, or was last; None: not known."""
+        return None
+
+    @property
     def dead_letter(self) -> Destination | None:
         """The provider's dead-letter queue, for messages that were delivered too often; None: not known here."""
         return None
@@ -553,14 +542,7 @@ def redeliver(session: Session) -> None:
 
 def publish(session: Session, destination: Destination, message: JmsMessage) -> JmsMessage:
     """Send a message as `Session.send` does, and report it to the telemetry of its connection."""
-    telemetry = session.connection.telemetry
-    if telemetry is None:
-        return session.send(destination, message)
-    publication = telemetry.publish(message, destination)
-    try:
+    with published(session.connection.telemetry, message, destination) as publication:
         sent = session.send(destination, publication.message)
-    except BaseException as error:
-        publication.end(error=error)
-        raise
-    publication.end(sent.message_id)
+        publication.sent(sent.message_id)
     return sent

@@ -40,6 +40,7 @@ OPTIONAL = {
     "httpx": ("mtosi_jms.gateway",),
     "h11": ("mtosi_jms.gateway",),  # uvicorn's own
     "opentelemetry": ("mtosi_jms.telemetry.otel",),
+    "prometheus_client": ("mtosi_jms.telemetry.prometheus",),
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
     "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._tables"),

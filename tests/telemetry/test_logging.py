@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import re
+import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,8 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
+from mtosi_jms.cli import main, terminal
+from mtosi_jms.cli.log import all_in_json
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
@@ -145,6 +150,40 @@ def test_json_lines() -> None:
 
 
 @pytest.mark.obligation("SEC23")
+def test_every_line_of_a_command_is_json(capfd: pytest.CaptureFixture[str]) -> None:
+    class Damaged:
+        def __del__(self) -> None:
+            raise ValueError("at the end")
+
+    def fail() -> None:
+        raise KeyError("in a thread")
+
+    with all_in_json(argparse.Namespace(log_json=True)):
+        terminal.note("a note")
+        terminal.problem("a problem\nof two lines")
+        logging.getLogger("another.library").warning("a warning of %s", "a library")
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("a warning of Python", UserWarning, stacklevel=1)
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+        Damaged()
+    terminal.to_records(None)
+    assert main(["publish", "no-such-file.xml", "--url", "nonsense:", "--topic", "topic:T", "--log-json"]) != 0
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    shown = [(line["level"], line["message"].splitlines()[0]) for line in lines]
+    assert shown[:3] == [
+        ("INFO", "a note"),
+        ("ERROR", "a problem\\nof two lines"),
+        ("WARNING", "a warning of a library"),
+    ]
+    assert "a warning of Python" in shown[3][1]
+    assert [line["error"] for line in lines[4:6]] == ["KeyError: 'in a thread'", "ValueError: at the end"]
+    assert "Traceback" in lines[4]["traceback"]
+    assert shown[6][0] == "ERROR"
+
+
 def test_plain_lines_are_single_and_masked() -> None:
     formatter = LineFormatter("%(levelname)s %(message)s", tracebacks=False)
     assert formatter.format(record_of("a\nERROR forged %s", "x://u:hush@h")) == "WARNING a\\nERROR forged x://u:***@h"

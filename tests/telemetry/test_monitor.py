@@ -14,6 +14,10 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("prometheus_client", reason="the extra prometheus is not installed")
+
+from prometheus_client import parser
+
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.errors import TransportError
@@ -22,6 +26,10 @@ from mtosi_jms.spool import Inbox, Outbox
 from mtosi_jms.telemetry import METRICS, Count, Gauge, Metrics, Monitor, Role
 
 PATIENCE = 60.0
+MESSAGING = (
+    "`messaging_system`, `messaging_operation_name`, `messaging_destination_name`, `error_type`, `server_address`, "
+    "`server_port`"
+)
 
 
 def get(url: str) -> tuple[int, Any]:
@@ -56,6 +64,15 @@ def test_pages() -> None:
             Monitor(port=int(monitor.url.rpartition(":")[2]))
 
 
+def test_peers_make_only_so_many_series() -> None:
+    metrics = Metrics()
+    for number in range(1_000):
+        metrics.ended(Role.REQUESTOR, "getInventory", Queue("Q"), f"kind{number}", 0.1, 0)
+    series = metrics.histograms("messaging.client.operation.duration")
+    assert len(series) <= 201
+    assert sum(sum(counts) for _, counts, _ in series) == 1_000
+
+
 def test_a_check_that_fails_is_a_page_that_fails() -> None:
     def fail() -> str:
         raise RuntimeError("no")
@@ -71,32 +88,42 @@ def measured(tmp_path: Path) -> Metrics:
     metrics = Metrics()
     metrics.began(Role.REQUESTOR)
     metrics.began(Role.REQUESTOR)
-    metrics.ended(Role.REQUESTOR, "getInventory", "answered", 0.2, 3)
+    metrics.ended(Role.REQUESTOR, "getInventory", Queue("Q"), "", 0.2, 3)
     for what in Count:
         metrics.count(what, Queue('odd "name"\\'))
     for gauge in Gauge:
         metrics.watch(gauge, str(tmp_path), lambda: 4.5)
-    metrics.publish(JmsMessage(), Queue("Q")).end("ID:1")
+    metrics.at(lambda: ("broker", 61613)).publish(JmsMessage(), Queue("Q")).end("ID:1")
+    metrics.served("BREW", 418, 0.1)
     with metrics.process(JmsMessage(redelivered=True), Queue("Q"), timed=True):
         pass
     return metrics
 
 
 def test_prometheus_reads_the_text(measured: Metrics) -> None:
-    parser = pytest.importorskip("prometheus_client.parser")
-    families = {family.name: family for family in parser.text_string_to_metric_families(measured.prometheus().decode())}
-    assert set(families) == {metric.prometheus.removesuffix("_total") for metric in METRICS}
+    text = measured.prometheus().decode()
+    families = {family.name: family for family in parser.text_string_to_metric_families(text)}
+    assert set(families) >= {metric.prometheus.removesuffix("_total") for metric in METRICS}
+    assert "process_resident_memory_bytes" in families
+    [build] = families["mtosi_jms_build_info"].samples
+    assert build.labels["version"]
     for metric in METRICS:
         family = families[metric.prometheus.removesuffix("_total")]
         assert family.type == metric.kind
         assert family.samples, metric.name
         labels = {name for sample in family.samples for name in sample.labels} - {"le"}
         assert labels <= {label.replace(".", "_") for label in metric.labels}, metric.name
-    [count] = [one for one in families["mtosi_exchange_duration_seconds"].samples if one.name.endswith("_count")]
-    assert count.value == 1
-    buckets = {
-        one.labels["le"]: one.value for one in families["mtosi_exchange_duration_seconds"].samples if "le" in one.labels
-    }
+    took = [
+        one
+        for one in families["messaging_client_operation_duration_seconds"].samples
+        if one.labels["messaging_operation_name"] == "request"
+    ]
+    assert [one.value for one in took if one.name.endswith("_count")] == [1]
+    buckets = {one.labels["le"]: one.value for one in took if "le" in one.labels}
+    [sent] = families["messaging_client_sent_messages"].samples
+    assert (sent.labels["server_address"], sent.labels["server_port"]) == ("broker", "61613")
+    [page] = [one for one in families["http_server_request_duration_seconds"].samples if one.name.endswith("_count")]
+    assert page.labels == {"http_request_method": "_OTHER", "http_response_status_code": "418"}
     assert (buckets["0.1"], buckets["0.25"], buckets["+Inf"]) == (0, 1, 1)
     [gaps] = families["mtosi_gaps"].samples
     assert gaps.labels == {"messaging_destination_name": 'queue:odd "name"\\'}
@@ -107,15 +134,19 @@ def test_the_dashboard_asks_for_metrics_that_there_are(root: Path) -> None:
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ()))
     for metric in METRICS:
         assert metric.prometheus in asked, f"{metric.name}: no panel shows it"
-    words = set(re.findall(r"\b(?:mtosi|messaging_client|messaging_process)_\w+", asked))
+    assert all("$instance" in target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ()))
+    assert [one["name"] for one in dashboard["templating"]["list"]] == ["datasource", "job", "instance"]
+    words = set(re.findall(r"\b(?:mtosi|messaging_client|messaging_process|http_server)_\w+(?=[\[{_])", asked))
     known = {metric.prometheus + end for metric in METRICS for end in ("", "_bucket", "_count", "_sum")}
-    assert words <= known
+    assert words <= known | {"mtosi_jms_build_info"}
 
 
 def test_the_page_has_all_metrics(root: Path) -> None:
     page = (root / "docs" / "telemetry.md").read_text(encoding="utf-8")
+    assert f"*messaging* stands for {MESSAGING}." in page
     for metric in METRICS:
-        labels = ", ".join(f"`{label.replace('.', '_')}`" for label in metric.labels) or "none"
+        named = ", ".join(f"`{label.replace('.', '_')}`" for label in metric.labels) or "none"
+        labels = named.replace(MESSAGING, "*messaging*")
         line = f"| `{metric.prometheus}` | {metric.kind} | {labels} | {metric.told} |"
         assert line in page, line
 
@@ -194,5 +225,5 @@ def test_a_lost_broker_is_seen(activemq: Any, make_proxy: Any) -> None:
         until(lambda: get(f"{monitor.url}/readyz")[0] == 503)
         proxy.refuse(False)
         until(lambda: get(f"{monitor.url}/readyz")[0] == 200)
-    assert "mtosi_reconnects_total 1\n" in metrics.prometheus().decode()
+    assert "mtosi_reconnects_total 1.0\n" in metrics.prometheus().decode()
     assert not connection.is_up

@@ -96,10 +96,13 @@ def test_spans_and_metrics_of_a_whole_exchange(url: str) -> None:
         until(lambda: len(made.spans("process")) == 4)
         metrics = made.metrics()
 
-    [request] = made.spans(f"publish {ems}")
+    [request] = made.spans(f"request {ems}")
     [process] = made.spans(f"process {ems}")
     sent, received = made.spans(f"publish {replies}"), made.spans(f"receive {replies}")
-    assert (request.kind, process.kind, received[0].kind) == (SpanKind.PRODUCER, SpanKind.CONSUMER, SpanKind.CONSUMER)
+    assert (request.kind, process.kind, received[0].kind) == (SpanKind.CLIENT, SpanKind.CONSUMER, SpanKind.CLIENT)
+    assert sent[0].kind is SpanKind.PRODUCER
+    assert request.end_time is not None
+    assert all(request.end_time >= (span.end_time or 0) for span in received[:2]), "it lasts until the last reply"
     assert parents([process, *received]) == [request.context.span_id] * 4
     assert parents(sent) == [process.context.span_id] * 3
     assert len({span.context.trace_id for span in (request, process, *sent, *received)}) == 1
@@ -107,7 +110,8 @@ def test_spans_and_metrics_of_a_whole_exchange(url: str) -> None:
     facts = dict(process.attributes or {})
     assert facts["messaging.system"] == "jms"
     assert (facts["messaging.operation.name"], facts["messaging.operation.type"]) == ("process", "process")
-    assert (facts["mtosi.operation"], facts["mtosi.outcome"]) == ("getAllManagedElements", "answered")
+    assert facts["mtosi.operation"] == "getAllManagedElements"
+    assert "error.type" not in facts
     assert facts["mtosi.batches"] == 3
 
     # One message is handled at its second delivery; the other one fails twice, and is parked.
@@ -118,17 +122,49 @@ def test_spans_and_metrics_of_a_whole_exchange(url: str) -> None:
     assert len(made.spans(f"publish {dead}")) == 1
 
     operation = "getAllManagedElements"
-    assert metrics["mtosi.exchange.duration"] == {
-        ("supplier", operation, "answered"): 1,
-        ("requestor", operation, "answered"): 1,
-    }
     assert metrics["mtosi.batches"] == {("supplier", operation): 3, ("requestor", operation): 3}
     assert metrics["mtosi.exchanges.in_flight"] == {("supplier",): 0, ("requestor",): 0}
     assert metrics["mtosi.redeliveries"][(work,)] >= 1
     assert metrics["mtosi.parked"] == {(work,): 1}
-    assert metrics["messaging.client.sent.messages"] == {(ems,): 1, (replies,): 3, (dead,): 1}
-    assert metrics["messaging.process.duration"] == {(work,): 1, (work, "ValueError"): 2}
+    server = () if url.startswith("memory:") else ("127.0.0.1", url.rpartition(":")[2])
+    assert metrics["messaging.client.sent.messages"] == {
+        ("jms", "request", ems, *server): 1,
+        ("jms", "publish", replies, *server): 3,
+        ("jms", "publish", dead, *server): 1,
+    }
+    assert metrics["messaging.client.operation.duration"] == {
+        ("jms", "request", ems, *server, operation): 1,
+        ("jms", "publish", replies, *server, operation): 3,
+        ("jms", "publish", dead, *server): 1,
+    }
+    assert metrics["messaging.process.duration"] == {
+        ("jms", "process", ems, *server, operation): 1,
+        ("jms", "process", work, *server): 1,
+        ("jms", "process", work, "ValueError", *server): 2,
+    }
     assert set(metrics) <= {metric.name for metric in METRICS}
+
+
+def test_a_fault_is_the_error_of_both_ends_by_its_kind() -> None:
+    made = Recorded()
+
+    class Failing(Ems):
+        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[Any]:
+            raise mtosi.MtosiFault("there is none", kind="entityNotFound")
+
+    with (
+        mtosi.connect("memory:whole-exchange-5", telemetry=made.telemetry) as connection,
+        mtosi.Supplier(connection, "queue:EMS", [Failing()]),
+        mtosi.Requestor(connection, sender_uri="queue:OS") as requestor,
+        pytest.raises(mtosi.MtosiFault),
+    ):
+        ManagedElementRetrieval(requestor, "queue:EMS").get_all_managed_elements()
+    until(lambda: len(made.spans("process")) == 1)
+    for span in (*made.spans("request"), *made.spans("process")):
+        assert span.status.status_code is StatusCode.ERROR
+        assert (span.attributes or {})["error.type"] == "entityNotFound"
+    for metric in ("messaging.client.operation.duration", "messaging.process.duration"):
+        assert any("entityNotFound" in labels for labels in made.metrics()[metric])
 
 
 def redeliver_and_park(connection: Connection, work: str, dead: str) -> None:
@@ -245,7 +281,7 @@ def test_coroutines_have_the_span_of_their_message() -> None:
     asyncio.run(ask())
     [process] = made.spans("process")
     assert seen == [process.context.span_id]
-    assert parents(made.spans("receive")) == [made.spans("publish queue:EMS")[0].context.span_id]
+    assert parents(made.spans("receive")) == [made.spans("request queue:EMS")[0].context.span_id]
 
 
 def test_what_a_handler_sends_for_a_message_without_spans_has_none_either() -> None:
