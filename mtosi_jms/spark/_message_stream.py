@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import DUPLICATE_ID
-from mtosi_jms.spark._index import StreamIndex
+from mtosi_jms.spark._known import StreamIndex
 from mtosi_jms.spark._receiver import Receiver, ReceiverOptions
 from mtosi_jms.spark._source import narrowed
 from mtosi_jms.spark._streams import FileStream, StreamOptions, admitted, check_streamable, seconds

@@ -20,10 +20,9 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._index import StreamIndex
-from mtosi_jms.tables.files import SHELF, FileState, Reject, archive, disk_file, local_path, placed, remove
+from mtosi_jms.spark._known import StreamIndex
+from mtosi_jms.tables.files import SHELF, FileState, Reject, archive, disk_file, list_files, local_path, placed, remove
 from mtosi_jms.tables.landing import (
-    Landing,
     PlannedFile,
     Scanned,
     changed,
@@ -274,11 +273,11 @@ class LandingStream(FileStream):
 
     def look(self, index: StreamIndex) -> None:
         """Give positions to new files, the oldest first."""
-        listed = Landing(self.settings)
-        for reject in listed.rejects:
+        rejects: list[Reject] = []
+        added = index.add(list_files(self.settings.paths, rejects, self.settings.sieve))
+        for reject in rejects:
             _log.warning("rejected %s", reject)
-        found = sorted(listed.files.values(), key=lambda file: (file.modified_ns, file.path))
-        for path in index.add(found).changed:
+        for path in added.changed:
             if not self.options.keeps_changed:
                 raise file_changed(path, "has changed since the stream has listed it")
             _log.warning("%s has changed since the stream has listed it; it is not read again", path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from pyarrow import parquet
 
 from mtosi_jms.tables.columns import PROVENANCE, own_columns
 
+_NAMES: Final = 10_000_000
+"""The hashes of so many names are held at a time: 80 MB."""
+_REPEATED: Final = 500_000
+"""The rows of so many names that come more than once are held at a time."""
 _LAST: Final = (1,)
 """Sorts after all values: nulls come last."""
 
@@ -44,24 +49,30 @@ class _Row(NamedTuple):
 
 
 def leave_out_copies(folder: Path, schema: pa.Schema, conflicting: Collection[str]) -> Copies:
-    """Remove the copies from a Parquet table, which is read batch by batch."""
+    """Remove the copies from a Parquet table of any size, which is read batch by batch."""
     own = own_columns(schema.names)
-    repeated = _repeated(folder, own["name_text"])
-    if not repeated:
-        return Copies()
-    groups: defaultdict[tuple[Any, ...], list[_Row]] = defaultdict(list)
-    for key, row in _rows(folder, schema, own, repeated):
-        if key[1] not in conflicting:
-            groups[key].append(row)
-    out: set[int] = set()
+    out = array("q")
     differing = 0
-    for rows in groups.values():
-        first, *copies = sorted(rows)
-        out.update(row.number for row in copies)
-        differing += sum(row.content != first.content and row.score > 0 for row in copies)
+    parts = 1 + count_rows(folder) // _NAMES
+    for part in range(parts):
+        repeated = sorted(_repeated(folder, own["name_text"], part, parts))
+        for start in range(0, len(repeated), _REPEATED):
+            groups: defaultdict[tuple[Any, ...], list[_Row]] = defaultdict(list)
+            for key, row in _rows(folder, schema, own, {*repeated[start : start + _REPEATED]}):
+                if key[1] not in conflicting:
+                    groups[key].append(row)
+            for rows in groups.values():
+                first, *copies = sorted(rows)
+                out.extend(row.number for row in copies)
+                differing += sum(row.content != first.content and row.score > 0 for row in copies)
     if out:
-        _without(folder, out)
+        _without(folder, array("q", sorted(out)))
     return Copies(len(out), differing)
+
+
+def count_rows(folder: Path) -> int:
+    """Return the number of rows of a Parquet table, from the footers of its files."""
+    return sum(parquet.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))
 
 
 def content_columns(names: Sequence[str], own: dict[str, str]) -> list[str]:
@@ -77,11 +88,12 @@ def batches(folder: Path, columns: Sequence[str] | None = None) -> Iterator[pa.R
             yield from file.iter_batches(batch_size=10_000, columns=columns)
 
 
-def _repeated(folder: Path, name: str) -> set[int]:
-    """Return the hashes of names that come more than once."""
+def _repeated(folder: Path, name: str, part: int, parts: int) -> set[int]:
+    """Return the hashes of names that come more than once, of one part of all hashes."""
     hashes = array("q")
     for batch in batches(folder, [name]):
-        hashes.extend(hash(value) for value in batch.column(0).to_pylist() if value is not None)
+        found = (hash(value) for value in batch.column(0).to_pylist() if value is not None)
+        hashes.extend(value for value in found if value % parts == part)
     counted = pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
     if pc.count_distinct(counted).as_py() == len(hashes):
         return set()
@@ -115,14 +127,16 @@ def _is_given(value: Any) -> bool:
     return value is not None and value not in ([], {})
 
 
-def _without(folder: Path, out: Collection[int]) -> None:
-    """Write the files of a table again without some rows, numbered in the order of `batches`."""
+def _without(folder: Path, out: Sequence[int]) -> None:
+    """Write the files of a table again without some rows: their numbers in the order of `batches`, sorted."""
     number = 0
     for path in sorted(folder.glob("*.parquet")):
         new = path.with_name(f"once-{path.name}")
         with parquet.ParquetFile(path) as file, parquet.ParquetWriter(new, file.schema_arrow) as writer:
             for batch in file.iter_batches(batch_size=10_000):
-                stays = [at not in out for at in range(number, number + batch.num_rows)]
-                number += batch.num_rows
+                stays = [True] * batch.num_rows
+                first, number = number, number + batch.num_rows
+                for at in out[bisect_left(out, first) : bisect_left(out, number)]:
+                    stays[at - first] = False
                 writer.write(batch.filter(pa.array(stays)))
         new.replace(path)

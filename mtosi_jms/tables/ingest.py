@@ -71,7 +71,7 @@ REPLACE: Final = "replace"
 MERGE: Final = "merge"
 APPEND: Final = "append"
 WRITES: Final = (REPLACE, MERGE, APPEND)
-CHECKPOINT: Final = "checkpoint.parquet"
+CHECKPOINT: Final = "checkpoint.sqlite"
 """The file of the report that only tables that grow have."""
 LOCAL_BYTES: Final = 4 * 1024**3
 """Landings up to this size are read in this process unless told otherwise: some four million objects in two minutes."""

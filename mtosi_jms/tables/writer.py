@@ -22,7 +22,7 @@ from mtosi_jms.compression import COMPRESSED
 from mtosi_jms.errors import MtosiError, SpoolError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, Routes, class_for, is_object, is_release1, label_of
 from mtosi_jms.report import Table
-from mtosi_jms.tables._copies import Copies, batches, content_columns, leave_out_copies
+from mtosi_jms.tables._copies import Copies, batches, content_columns, count_rows, leave_out_copies
 from mtosi_jms.tables.checks import unknown_body
 from mtosi_jms.tables.columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
 from mtosi_jms.tables.files import Reject, split_member
@@ -102,7 +102,7 @@ class TableWriter:
             return None
         there = [name for name in types if self._table(name).exists()]
         known = {name for name in conflicting if name is not None}
-        copies = {name: self._leave_out(name, known) for name in there}
+        copies = {name: leave_out_copies(self._table(name), row_schema((name,)), known) for name in there}
         rows = {name: count_rows(self._table(name)) for name in there}
         if self._options.object_types == (ALL,):
             for name in [name for name, count in rows.items() if not count]:
@@ -157,9 +157,6 @@ class TableWriter:
         """Whether a file is damaged; needed if there is no table, because then nothing else reads whole files."""
         return any(row[CORRUPT] is not None for row in self._messages(self._body_tags()))
 
-    def _leave_out(self, name: str, conflicting: set[str]) -> Copies:
-        return leave_out_copies(self._table(name), row_schema((name,)), conflicting)
-
     def _fill(self, types: Sequence[str]) -> int:
         """Write the rows, at most as many files a table as this machine has cores. Return how many files are damaged;
         with the first one it ends."""
@@ -208,11 +205,6 @@ def disk_errors(folder: Path) -> Iterator[None]:
         raise
     except (OSError, pa.ArrowException) as error:
         raise SpoolError(str(folder), f"cannot be written: {getattr(error, 'strerror', None) or error}") from error
-
-
-def count_rows(folder: Path) -> int:
-    """Return the number of rows of a Parquet table, from the footers of its files."""
-    return sum(parquet.read_metadata(path).num_rows for path in folder.rglob("*.parquet"))
 
 
 def weight(path: str, size: int) -> int:

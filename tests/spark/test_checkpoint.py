@@ -1,86 +1,116 @@
-"""Checkpoints that do not fit, and clocks that go backwards: told before Spark starts, with nothing lost."""
+"""Checkpoints that do not fit, that have moved, and clocks that go backwards: nothing is lost, or read twice."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 pytest.importorskip("pyspark")
 
-from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark import SourceOptions
-from mtosi_jms.spark.jobs import IngestOptions, run_ingest
-from mtosi_jms.spark.jobs._checkpoint import Checkpoint
-from mtosi_jms.tables.landing import Landing
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
+from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
 
 pytestmark = pytest.mark.spark
 
 HOUR = 3_600_000_000_000
 
 
-def write_checkpoint(folder: Path, *documents: Path, version: int = 1, left_out: str = "", **identity: Any) -> None:
-    """What an ingest leaves that has read some files."""
-    metadata: dict[str, Any] = {"version": version, "identity": identity, "closings": [], "from_zero": [], "tables": {}}
-    metadata.pop(left_out, None)
-    facts = [{"size": file.stat().st_size, "time_ns": file.stat().st_mtime_ns} for file in documents]
-    rows = [
-        {**fact, "path": str(file), "sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "state": "read"}
-        for file, fact in zip(documents, facts, strict=True)
-    ]
-    texts = ("path", "sha256", "state", "kind", "correlation_id", "body_tag", "timestamp")
-    columns = [(name, pa.string()) for name in texts]
-    columns += [
-        ("size", pa.int64()),
-        ("time_ns", pa.int64()),
-        ("batch_number", pa.int64()),
-        ("end_of_reply", pa.bool_()),
-    ]
-    table = pa.Table.from_pylist(rows, pa.schema(columns))
-    folder.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / "checkpoint.parquet")
+class Loads:
+    """Ingests into one folder, of a landing that may move."""
+
+    def __init__(self, spark: Any, out: Path) -> None:
+        self.spark = spark
+        self.out = out
+
+    def __call__(self, landing: Path | str, **options: Any) -> IngestResult:
+        given = {"format": "parquet", "write": "append", "on_incomplete": "wait", **options}
+        return run_ingest(IngestOptions(landing=landing, out=self.out, **given), spark=self.spark)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.out / "_report/checkpoint.sqlite"
+
+    def alter(self, statement: str) -> None:
+        with closing(sqlite3.connect(self.checkpoint)) as database, database:
+            database.execute(statement)
+
+
+@pytest.fixture
+def loads(spark: Any, landing: Path, put: Any, envelopes: Any, tmp_path: Path) -> Loads:
+    """An ingest that has read one file."""
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
+    made = Loads(spark, tmp_path / "out")
+    assert made(landing).changed == {"ME": 1}
+    return made
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("statement", "told"),
     [
-        ({"version": 99}, "a checkpoint of version 99, this is 1: ingest into another folder"),
-        ({"landing": "/mnt/elsewhere"}, "is a checkpoint of .* not .*: choose another folder"),
+        ("UPDATE meta SET value = '99' WHERE name = 'format'", "the checkpoint is of version 99, and this is version"),
+        ("PRAGMA application_id = 5", "is not the checkpoint"),
+        *((f"DELETE FROM meta WHERE name = '{name}'", "the checkpoint is damaged") for name in ("of", "format")),
+        ("UPDATE meta SET value = '{}' WHERE name = 'closings'", ""),
+        ("UPDATE meta SET value = '[1]' WHERE name = 'tables'", "the checkpoint is damaged"),
+        ("DROP TABLE document", "the checkpoint: no such table: document"),
     ],
 )
-def test_a_checkpoint_of_something_else(
-    made: dict[str, Any], told: str, landing: Path, put: Any, envelopes: Any, tmp_path: Path
-) -> None:
-    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
-    write_checkpoint(tmp_path / "out/_report", **made)
-    before = (tmp_path / "out/_report/checkpoint.parquet").read_bytes()
-    with pytest.raises(ConfigError, match=told):
-        run_ingest(IngestOptions(landing=landing, out=tmp_path / "out", write="append", on_incomplete="wait"))
-    assert (tmp_path / "out/_report/checkpoint.parquet").read_bytes() == before
+def test_a_checkpoint_that_does_not_fit(loads: Loads, landing: Path, statement: str, told: str) -> None:
+    loads.alter(statement)
+    before = loads.checkpoint.read_bytes()
+    if told:
+        with pytest.raises(MtosiError, match=told):
+            loads(landing)
+    else:
+        assert loads(landing).changed == {}
+    assert loads.checkpoint.read_bytes() == before
 
 
-@pytest.mark.parametrize("name", ["closings", "from_zero", "tables"])
-def test_a_checkpoint_that_lacks_a_part(name: str, tmp_path: Path) -> None:
-    write_checkpoint(tmp_path, left_out=name)
-    with pytest.raises(SpoolError, match="is a damaged checkpoint"):
-        Checkpoint(tmp_path, {})
+def test_a_landing_that_moves(loads: Loads, landing: Path, envelopes: Any, tmp_path: Path) -> None:
+    """It is the same where a file of it is known; another landing is refused, and so is one that is not mounted."""
+    moved = landing.rename(tmp_path / "mount")
+    assert loads(moved).stages == {}, "Spark was not asked"
+    (moved / "2.xml").write_text(envelopes.batch("d", 1, True, envelopes.me("b")))
+    assert loads(f"{moved}/*.xml").changed == {"ME": 1}
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(SpoolError, match="the landing is empty, and was not"):
+        loads(other)
+    (other / "1.xml").write_text(envelopes.batch("e", 1, True, envelopes.me("another")))
+    with pytest.raises(ConfigError, match=f"of the landing {moved}/.*, and {other} has none of its files: choose"):
+        loads(other)
+    with pytest.raises(ConfigError, match=r"is a checkpoint of object types \['ME'\], not \['ME', 'TP'\]: choose"):
+        loads(moved, object_type="ME,TP")
 
 
-def test_clocks_that_go_backwards(landing: Path, put: Any, envelopes: Any, tmp_path: Path) -> None:
+def test_clocks_that_go_backwards(loads: Loads, landing: Path, put: Any, envelopes: Any) -> None:
     """A file is new by its name and content: its time decides nothing."""
-    read = put("1.xml", envelopes.batch("c", 1, False, envelopes.me("a")))
-    write_checkpoint(tmp_path / "report", read)
-    late = put("2.xml", envelopes.batch("c", 2, True, envelopes.me("b")))
+    read, late = landing / "1.xml", put("2.xml", envelopes.batch("d", 1, True, envelopes.me("b")))
     now = read.stat().st_mtime_ns
     os.utime(read, ns=(now - HOUR, now - HOUR))
     os.utime(late, ns=(now - 2 * HOUR, now - 2 * HOUR))
-    options = SourceOptions.parse({"path": str(landing)})
-    news = Checkpoint(tmp_path / "report", {}).look(Landing(options), options, since_last=True)
-    assert [Path(file.path).name for file in news.plan(options).files] == ["2.xml"]
-    assert news.changed == ()
+    found = loads(landing)
+    assert (found.messages, found.rejected, found.changed) == ({"response": 1}, (), {"ME": 1})
+
+
+def test_documents_of_an_archive_that_grows(loads: Loads, landing: Path, envelopes: Any, tmp_path: Path) -> None:
+    """What is new in it is read; what was in it before is in another file now, which is told at each ingest."""
+    members = tmp_path / "members"
+    members.mkdir()
+    for number in (1, 2):
+        (members / f"{number}.xml").write_text(
+            envelopes.batch("parts", number, number == 2, envelopes.me(f"z{number}"))
+        )
+        shutil.make_archive(str(landing / "all"), "zip", members)
+        found = loads(landing)
+    assert found.changed == {}
+    assert [reject.file.rpartition("/")[2] for reject in found.rejected] == ["1.xml"]
+    assert [reject.reason for reject in loads(landing).rejected] == [
+        "has changed since it was read, and is not read again"
+    ]

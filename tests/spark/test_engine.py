@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark")
@@ -56,8 +57,9 @@ def test_loads_that_add_up_from_elsewhere_are_those_from_here(
     def run(where: Path | str, out: Path) -> dict[str, Any]:
         options = IngestOptions(landing=where, out=out, write="append", on_incomplete="wait")
         run_ingest(options, spark=spark)
-        rows = pq.read_table(out / "_report/checkpoint.parquet").to_pylist()
-        known = [{**row, "path": row["path"].replace(str(where), "")} for row in rows]
+        query = "SELECT f.path, size, modified_ns, d.path, state, sha256 FROM file f JOIN document d USING (position)"
+        with closing(sqlite3.connect(out / "_report/checkpoint.sqlite")) as database:
+            known = sorted(database.execute(query))
         return {**content(out, str(where)), "checkpoint": known}
 
     def both() -> dict[str, Any]:

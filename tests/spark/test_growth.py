@@ -347,6 +347,19 @@ def test_what_waits_for_ever_is_told(
 
 
 @pytest.mark.endurance
+def test_one_more_object_type(lake: Any, envelopes: Any, landing: Path) -> None:
+    """What is known is read once more, for the objects of the new type in it; one type less is refused."""
+    network = Network(envelopes, landing, lake)
+    network.put(answer("one", 1, 1, "a", "b"))
+    assert network.ingest().changed == {"ME": 2}
+    added = network.ingest(object_type="ME,TP")
+    assert (added.messages, added.changed, names(network)) == ({"response": 1}, {}, ["a", "b"])
+    assert network.ingest(object_type="ME,TP").stages == {}, "Spark was not asked"
+    with pytest.raises(ConfigError, match=r"checkpoint of object types \['ME', 'TP'\], not \['ME'\]"):
+        network.ingest()
+
+
+@pytest.mark.endurance
 def test_what_is_marked_is_completed(lake: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, lake, on_incomplete="mark")
 
@@ -366,9 +379,9 @@ def test_what_is_marked_is_completed(lake: Any, envelopes: Any, landing: Path) -
     assert (marks(), waiting.waiting, waiting.stuck) == ({"b": True, "c": True}, 2, 2)
     marked = network.ingest()
     assert (marks(), marked.waiting) == ({"b": True, "c": True, "d": False, "e": False}, 0)
-    checkpoint = network.out / "_report/checkpoint.parquet"
-    checkpoint.write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(SpoolError, match="is a damaged checkpoint"):
+    checkpoint = network.out / "_report/checkpoint.sqlite"
+    checkpoint.write_bytes(b"SQLite format 3 and nothing else" * 100)
+    with pytest.raises(SpoolError, match="the checkpoint is damaged"):
         network.ingest()
 
 

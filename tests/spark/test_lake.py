@@ -183,7 +183,7 @@ def test_a_killed_merge_leaves_the_old_table_or_the_new_one(
         lambda: any(out.glob("_staging-*/read/objectType=*")),
         lambda: any((*out.glob("_staging-*/merged/*"), *out.glob("_staging-*/objectType=*"))),
         lambda: any((*out.glob("_staging-*/merged/*/*.parquet"), *out.glob("_staging-*/objectType=*/*.parquet"))),
-        lambda: any(out.glob("_staging-*/_report/checkpoint.parquet")),
+        lambda: any(out.glob("_staging-*/_report/checkpoint.sqlite")),
     ]
     for number in range(1, ROUNDS + 1):
         new = sorted({*held, *land(number)})

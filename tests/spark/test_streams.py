@@ -225,7 +225,7 @@ def test_a_landing_that_is_gone(query: Query, landing: Path, put: Put, envelopes
 def test_two_queries_on_one_index(query: Query, open_query: Callable[..., Query]) -> None:
     query.latest()
     second = open_query(InventorySource, **query.options)
-    with pytest.raises(SpoolInUseError, match="another query has this index"):
+    with pytest.raises(SpoolInUseError, match="another process has this index of a stream open"):
         second.latest()
     query.reader.stop()
     assert second.latest() == second.reader.initialOffset()

@@ -1,51 +1,48 @@
 """The checkpoint of a landing: which documents are in the tables, and what later runs must know of these documents.
 
-`OUT/_report/checkpoint.parquet` has one row for each document; docs/design/lake.md explains it. It is replaced together
-with the tables or after them, never before. *News* is what a landing has and the checkpoint does not.
+`OUT/_report/checkpoint.sqlite` has one row for each file and each document; docs/design/lake.md explains it. It is
+replaced together with the tables or after them, never before. *News* is what a landing has and the checkpoint does not.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing as closes
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
-from pyarrow import parquet
-
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
-from mtosi_jms.tables.files import FileState, Reject, disk_file
+from mtosi_jms.inventory import ALL
+from mtosi_jms.spark._known import Earlier, KnownFiles, facts_text, message_of
+from mtosi_jms.tables.files import SHELF, FileState, Reject, disk_file, list_files, placed
+from mtosi_jms.tables.formats import PARQUET
 from mtosi_jms.tables.ingest import CHECKPOINT
-from mtosi_jms.tables.landing import Landing, Plan, PlannedFile, Scanned, look, scanned_path, senders_from_zero
+from mtosi_jms.tables.landing import (
+    Plan,
+    PlannedFile,
+    Scanned,
+    look,
+    plan_scanned,
+    scanned_path,
+    senders_from_zero,
+)
 from mtosi_jms.tables.options import OnIncomplete, SourceOptions
 
-VERSION: Final = 1
 READ: Final = "read"
 MARKED: Final = "marked"
 WAITING: Final = "waiting"
 STUCK: Final = "stuck"
 REJECTED: Final = "rejected"
 _REMEMBERED: Final = 100_000
-_SCHEMA: Final = pa.schema(
-    [
-        ("path", pa.string()),
-        ("size", pa.int64()),
-        ("time_ns", pa.int64()),
-        ("sha256", pa.string()),
-        ("state", pa.string()),
-        ("kind", pa.string()),
-        ("correlation_id", pa.string()),
-        ("batch_number", pa.int64()),
-        ("end_of_reply", pa.bool_()),
-        ("body_tag", pa.string()),
-        ("timestamp", pa.string()),
-        ("sender", pa.string()),
-    ]
-)
-_MESSAGE: Final = ("kind", "correlation_id", "batch_number", "end_of_reply", "body_tag", "timestamp", "sender")
+_LEFT_OUT: Final = "state IN ('waiting', 'stuck')"
+_LANDING: Final = "landing"
+_TYPES: Final = "object types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,69 +65,33 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
-    """The state of a file when it was read: size in bytes, time of its last change in nanoseconds, checksum."""
-
-    size: int
-    time_ns: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A document of a landing: its file, its state, and facts from its envelope (None if it was rejected)."""
-
-    file: FileFacts
-    state: str
-    message: PlannedFile | None
-
-
-@dataclass(frozen=True, slots=True)
 class News:
     """What a landing has and its checkpoint does not.
 
     Attributes:
-        listing: the landing as it is now.
+        rejects: folders and files that cannot be listed.
         scanned: the messages and rejects of new documents.
         known: by correlationId, documents that an earlier run read and that are still there.
         recalled: the correlationIds of documents that waited for the rest of their sequences, and now have to be
             written as they are.
         changed: documents that an earlier run read and that have changed since.
-        files: the current state of each file of the landing, by path.
     """
 
-    listing: Landing
+    rejects: tuple[Reject, ...]
     scanned: tuple[Scanned, ...]
-    known: Mapping[str, tuple[PlannedFile, ...]]
+    known: Mapping[str, Sequence[PlannedFile]] | None
     recalled: frozenset[str]
     changed: tuple[Reject, ...]
-    files: Mapping[str, FileFacts]
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to read."""
-        return not (self.scanned or self.listing.rejects or self.recalled)
-
-    def facts_of(self, path: str) -> FileFacts | None:
-        """Return the state of the file that a document is in; None if the landing has no such file."""
-        file = disk_file(path, self.files)
-        return None if file is None else self.files[file]
-
-    def again(self, options: SourceOptions) -> News:
-        """Return the same news after another look at the documents, with other options."""
-        fresh = {scanned_path(each) for each in self.scanned}
-        paths = dict.fromkeys(disk_file(path, self.files) for path in fresh)
-        files = [self.listing.files[path] for path in paths if path is not None]
-        found = [*look(files, options)]
-        for looked in found:
-            if looked.error:
-                raise SpoolError(looked.path, looked.error)
-        scanned = (each for file in found for each in file.scanned)
-        return replace(self, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
+        return not (self.scanned or self.rejects or self.recalled)
 
     def plan(self, options: SourceOptions) -> Plan:
         """Return the plan of the news. Its rejects include files that cannot be listed and `changed` documents."""
-        plan = self.listing.plan(self.scanned, options, self.known, self.recalled)
+        with SHELF.held():
+            plan = plan_scanned(chain(self.rejects, self.scanned), options, self.known, self.recalled)
         return replace(plan, rejects=(*plan.rejects, *self.changed))
 
 
@@ -142,61 +103,72 @@ class Table:
     changed_columns: tuple[str, ...]
 
 
-class Checkpoint:
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """How many responses wait for the rest of their sequences, and how many of them wait for ever, because their
+    sequences cannot become complete."""
+
+    waiting: int = 0
+    stuck: int = 0
+
+
+class Checkpoint(KnownFiles):
     """What earlier runs have read from one landing into one set of tables.
 
     Attributes:
-        documents: by path; the path of a document in an archive is `ARCHIVE!/MEMBER`.
+        exists: whether the folder had a checkpoint when this one was loaded.
+        has_more_types: whether this run asks for more object types than the runs before.
         closings: the oldest first; they also end objects that a later run finds in older messages.
-        from_zero: the senders of which a batch 0 was seen (C23).
+        tables: by object type.
+
+    Raises:
+        ConfigError: the checkpoint is of something else.
+        MtosiError: as `KnownFiles`.
     """
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
-        """Load the checkpoint of a folder, or begin a new one."""
-        self._path = folder / CHECKPOINT
-        self._identity = dict(identity)
-        self.documents: dict[str, Document] = {}
-        self.closings: tuple[Closing, ...] = ()
-        self.from_zero: frozenset[str] = frozenset()
-        self.tables: dict[str, Table] = {}
+    def __init__(self, folder: Path, source: SourceOptions, identity: Mapping[str, Any]) -> None:
+        self._place = folder / CHECKPOINT
         self._stamp = self._now()
-        if self._stamp is None:
-            return
+        self.exists = self._stamp is not None
+        self._paths = source.paths
+        self._roots = _roots(source.paths)
+        self._identity = {_LANDING: list(source.paths), _TYPES: list(source.object_types), **identity}
+        super().__init__(self._place, "checkpoint", json.dumps(self._identity), frozen=True)
         try:
-            table = parquet.read_table(self._path)
-            metadata = json.loads((table.schema.metadata or {})[b"mtosi"])
-            version = metadata["version"]
-        except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-            raise SpoolError(str(self._path), f"is a damaged checkpoint: {error}") from error
-        if version != VERSION:
-            raise ConfigError(
-                f"{self._path}: a checkpoint of version {version}, this is {VERSION}: ingest into another folder"
-            )
-        for name, value in self._identity.items():
-            if metadata["identity"].get(name) != value:
-                was = metadata["identity"].get(name)
-                raise ConfigError(
-                    f"{self._path} is a checkpoint of {name} {was!r}, not {value!r}: choose another folder"
-                )
+            self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    def _load(self) -> None:
+        with self._reporting():
+            meta = dict(self._database.execute("SELECT name, value FROM meta"))
         try:
-            self.documents = {row["path"]: _document(row) for row in table.to_pylist()}
+            self._of = json.loads(meta["of"])
+            for name, value in self._identity.items():
+                was = self._of.get(name)
+                if was != value and name != _LANDING and not (name == _TYPES and self._may_add(was)):
+                    raise ConfigError(
+                        f"{self._place} is a checkpoint of {name} {was!r}, not {value!r}: choose another folder"
+                    )
             self.closings = tuple(
-                Closing(dt.datetime.fromisoformat(time), kind, name) for time, kind, name in metadata["closings"]
+                Closing(dt.datetime.fromisoformat(time), kind, name)
+                for time, kind, name in json.loads(meta.get("closings", "[]"))
             )
-            self.from_zero = frozenset(metadata["from_zero"])
-            tables = metadata["tables"].items()
+            tables = json.loads(meta.get("tables", "{}")).items()
             self.tables = {label: Table(version, tuple(names)) for label, (version, names) in tables}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise SpoolError(str(self._path), f"is a damaged checkpoint: {error!r}") from error
+            raise SpoolError(str(self._place), f"the checkpoint is damaged: {error!r}") from error
+        self.has_more_types = self._of[_TYPES] != self._identity[_TYPES]
 
-    @property
-    def exists(self) -> bool:
-        """Whether the folder had a checkpoint when this one was loaded."""
-        return self._stamp is not None
+    def _may_add(self, before: Sequence[str]) -> bool:
+        """Whether the object types are those before and more; plain Parquet cannot take a document a second time."""
+        now = self._identity[_TYPES]
+        return self._identity["format"] != PARQUET and (set(before) < set(now) or now == [ALL])
 
     def _now(self) -> tuple[int, int] | None:
         try:
-            facts = self._path.stat()
+            facts = self._place.stat()
         except FileNotFoundError:
             return None
         return facts.st_ino, facts.st_mtime_ns
@@ -204,134 +176,216 @@ class Checkpoint:
     def check_alone(self) -> None:
         """Check that no other job has replaced the checkpoint since it was loaded."""
         if self._now() != self._stamp:
-            raise SpoolInUseError(str(self._path), "another job has replaced the checkpoint meanwhile: try again")
+            raise SpoolInUseError(str(self._place), "another job has replaced the checkpoint meanwhile: try again")
 
-    def look(self, listing: Landing, options: SourceOptions, *, since_last: bool) -> News:
-        """Compare a landing with the checkpoint. Only files that are new or have changed are read."""
-        if self.documents and not listing.files and not listing.rejects:
-            shown = ", ".join(options.paths)
-            raise SpoolError(shown, "the landing is empty, and was not: see that it is there and mounted")
-        documents = self.documents if since_last else {}
-        inside: dict[str, list[str]] = {}
-        for path in documents:
-            if (file := disk_file(path, listing.files)) is not None:
-                inside.setdefault(file, []).append(path)
-        files = {
-            file: facts
-            for file, paths in inside.items()
-            if (facts := _unchanged([documents[path].file for path in paths], listing.files[file])) is not None
-        }
-        there = {path for file in files for path in inside[file]}
+    def relative(self, path: str) -> str:
+        """Return the path of a file within the landing, so that it stays the same if the landing is moved."""
+        return next((path.removeprefix(root) for root in self._roots if path.startswith(root)), path)
+
+    def __contains__(self, path: object) -> bool:
+        """Whether the landing has a file now."""
+        return isinstance(path, str) and self.state(path) is not None
+
+    def state(self, path: str) -> FileState | None:
+        """Return the present state of a file of the landing; None if there is none."""
+        query = "SELECT place, size, modified_ns, key, changed_ns FROM listed WHERE path = ?"
+        with self._reporting():
+            found = self._database.execute(query, (self.relative(path),)).fetchone()
+        return None if found is None or found[0] != path else FileState(*found)
+
+    def look(self, options: SourceOptions, *, since_last: bool) -> News:
+        """Compare a landing with the checkpoint. Only files that are new or have changed are read.
+
+        Raises:
+            SpoolError: the landing cannot be read, or is empty and was not.
+            ConfigError: the checkpoint is of another landing.
+        """
+        rejects: list[Reject] = []
+        count = self.list(list_files(options.paths, rejects, options.sieve), self.relative)
+        self._check_landing(count, rejects)
+        anew = not since_last or self.has_more_types
+        differs = "f.position IS NULL OR (l.size, l.modified_ns) <> (f.size, f.modified_ns)"
+        with self._reporting():
+            self._database.execute("DROP TABLE IF EXISTS temp.unread")
+            self._database.execute(
+                "CREATE TEMP TABLE unread AS SELECT place, l.size, l.modified_ns, l.key, changed_ns FROM listed l "  # noqa: S608 - a constant
+                f"LEFT JOIN file f USING (path) WHERE {'1' if anew else differs} ORDER BY place"
+            )
         fresh: list[Scanned] = []
         changed: list[Reject] = []
-        unread = [listing.files[path] for path in sorted(set(listing.files) - set(files))]
-        for looked in look(unread, options, whole=True):
+        absent: set[str] = set()
+        for looked in look(self._unread(), options, whole=True):
             if looked.error:
                 raise SpoolError(looked.path, looked.error)
-            seen = listing.files[looked.path]
-            files[looked.path] = FileFacts(seen.size, seen.modified_ns, looked.sha256)
+            known = {} if anew else self._documents(looked.path)
+            before_file = len(changed)
             for each in looked.scanned:
                 path = scanned_path(each)
-                there.add(path)
-                before = documents.get(path)
-                if before is None or (before.state == REJECTED and before.file.sha256 != looked.sha256):
+                state, sha256 = known.pop(path.removeprefix(looked.path), (REJECTED, ""))
+                if sha256 == looked.sha256:
+                    continue
+                if state == REJECTED:
                     fresh.append(each)
-                elif before.file.sha256 != looked.sha256:
+                else:
                     changed.append(Reject(path, None, "has changed since it was read, and is not read again"))
-        messages, recalled = self._known(there if since_last else frozenset(), options)
-        return News(listing, tuple(fresh), messages, recalled, tuple(changed), files)
+            absent.update(looked.path + member for member in known)
+            with self._reporting():
+                self._database.execute(
+                    "UPDATE listed SET sha256 = ?, stale = ? WHERE path = ?",
+                    (looked.sha256, len(changed) > before_file, self.relative(looked.path)),
+                )
+        recalled = frozenset[str]()
+        if not anew and options.on_incomplete is not OnIncomplete.FILTER:
+            waiting = self._there("correlation_id, place || d.path", f"{_LEFT_OUT} AND correlation_id IS NOT NULL")
+            recalled = frozenset(key for key, path in waiting if path not in absent)
 
-    def _known(
-        self, there: Collection[str], options: SourceOptions
-    ) -> tuple[dict[str, tuple[PlannedFile, ...]], frozenset[str]]:
-        messages: dict[str, list[PlannedFile]] = {}
-        recalled: set[str] = set()
-        wait = options.on_incomplete is OnIncomplete.FILTER
-        for path, document in self.documents.items():
-            message = document.message
-            if path in there and message is not None and message.correlation_id is not None:
-                messages.setdefault(message.correlation_id, []).append(message)
-                if document.state in (WAITING, STUCK) and not wait:
-                    recalled.add(message.correlation_id)
-        return {key: tuple(files) for key, files in messages.items()}, frozenset(recalled)
+        def find(correlation_id: str) -> list[PlannedFile]:
+            found = self._there("facts, place || d.path", "facts IS NOT NULL AND correlation_id = ?", correlation_id)
+            return [message_of(facts, path=path) for facts, path in found if path not in absent]
 
-    def advance(
-        self, news: News, plan: Plan, rejects: Iterable[Reject], closings: Iterable[Closing], *, wait: bool
-    ) -> Checkpoint:
-        """Return the checkpoint after a run, with the documents that it read and without those that are gone."""
-        after = Checkpoint.__new__(Checkpoint)
-        after._path, after._identity, after._stamp = self._path, self._identity, self._stamp
-        documents: dict[str, Document] = {}
-        for path, document in self.documents.items():
-            if (facts := news.facts_of(path)) is not None:
-                same = facts.sha256 == document.file.sha256  # its time may be another one
-                documents[path] = replace(document, file=facts) if same else document
+        return News(tuple(rejects), tuple(fresh), None if anew else Earlier(find), recalled, tuple(changed))
+
+    def _check_landing(self, count: int, rejects: Sequence[Reject]) -> None:
+        shown = ", ".join(self._paths)
+        with self._reporting():
+            knows = self._database.execute("SELECT 1 FROM file LIMIT 1").fetchone()
+            common = "SELECT 1 FROM file f JOIN listed l ON l.path = f.path AND l.size = f.size LIMIT 1"
+            is_same = self._of[_LANDING] == self._identity[_LANDING] or self._database.execute(common).fetchone()
+        if knows and not count and not rejects:
+            raise SpoolError(shown, "the landing is empty, and was not: see that it is there and mounted")
+        if knows and not is_same:
+            was = ", ".join(self._of[_LANDING])
+            raise ConfigError(
+                f"{self._place} is a checkpoint of the landing {was}, and {shown} has none of its files: "
+                "choose another folder"
+            )
+
+    def _unread(self) -> Iterator[FileState]:
+        with self._reporting():
+            yield from (FileState(*row) for row in self._database.execute("SELECT * FROM temp.unread ORDER BY rowid"))
+
+    def _documents(self, path: str) -> dict[str, tuple[str, str]]:
+        """Return the known documents of a file: state and checksum."""
+        query = "SELECT d.path, state, sha256 FROM document d JOIN file f USING (position) WHERE f.path = ?"
+        with self._reporting():
+            rows = self._database.execute(query, (self.relative(path),))
+            return {member: (state, sha256) for member, state, sha256 in rows}
+
+    def _there(self, columns: str, condition: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return facts about known documents whose files are still there."""
+        joined = "document d JOIN file f USING (position) JOIN listed l ON l.path = f.path"
+        with self._reporting():
+            query = f"SELECT {columns} FROM {joined} WHERE {condition} ORDER BY d.position, d.path"  # noqa: S608 - constants
+            return self._database.execute(query, values).fetchall()
+
+    def again(self, news: News, options: SourceOptions) -> News:
+        """Return the same news after another look at the documents, with other options."""
+        fresh = {scanned_path(each) for each in news.scanned}
+        paths = dict.fromkeys(disk_file(path, self) for path in fresh)
+        states = [state for path in paths if path is not None and (state := self.state(path)) is not None]
+        found = [*look(states, options)]
+        for looked in found:
+            if looked.error:
+                raise SpoolError(looked.path, looked.error)
+        scanned = (each for file in found for each in file.scanned)
+        return replace(news, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
+
+    def check_unchanged(self) -> None:
+        """Check that no file has changed while it was read. A file may have been deleted since."""
+        for now in list_files(self._paths, []):
+            seen = self.state(now.path)
+            if seen is not None and (seen.size, seen.modified_ns) != (now.size, now.modified_ns):
+                raise SpoolError(now.path, "has changed while it was read; nothing was written: ingest again")
+
+    def save(
+        self,
+        folder: Path,
+        news: News,
+        plan: Plan,
+        rejects: Iterable[Reject],
+        closings: Iterable[Closing],
+        tables: Mapping[str, Table],
+        *,
+        wait: bool,
+    ) -> LeftOut:
+        """Write the checkpoint after a run into a staged folder: with the documents that it read, and without those
+        whose files are gone."""
+        remembered = {replace(closing, sequence="") for closing in (*self.closings, *closings)}
+        newest = sorted(remembered, key=lambda one: (one.time, one.object_type, one.name))[-_REMEMBERED:]
+        meta = {
+            "of": self._identity,
+            "from_zero": sorted(self.from_zero | senders_from_zero(plan.files)),
+            "closings": [(one.time.isoformat(), one.object_type, one.name) for one in newest],
+            "tables": {label: (table.version, table.changed_columns) for label, table in tables.items()},
+        }
+        with self._reporting():
+            with closes(sqlite3.connect(folder / CHECKPOINT)) as copy:
+                self._database.backup(copy)
+            self._database.execute("ATTACH ? AS after", (str(folder / CHECKPOINT),))
+            for setting in "journal_mode = OFF", "synchronous = OFF":  # whoever swaps the folder syncs it
+                self._database.execute(f"PRAGMA after.{setting}").fetchall()
+            with self._transaction():
+                self._keep_files()
+                self._keep_documents(self._found(news, plan, rejects, wait=wait))
+                texts = ((name, json.dumps(value)) for name, value in meta.items())
+                self._database.executemany("INSERT OR REPLACE INTO after.meta VALUES (?, ?)", texts)
+            left_out = self.left_out("after.")
+            self._database.execute("DETACH after")
+        return left_out
+
+    def _keep_files(self) -> None:
+        gone = "path NOT IN (SELECT path FROM listed)"
+        for statement in (
+            f"DELETE FROM after.document WHERE position IN (SELECT position FROM after.file WHERE {gone})",  # noqa: S608
+            f"DELETE FROM after.file WHERE {gone}",  # noqa: S608 - a constant
+            # A file with a document that has changed stays as it was known, so that the next run tells it again.
+            (
+                "INSERT INTO after.file (path, size, modified_ns) SELECT path, size, modified_ns FROM listed "
+                "WHERE sha256 IS NOT NULL AND NOT stale "
+                "ON CONFLICT (path) DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns"
+            ),
+        ):
+            self._database.execute(statement)
+
+    def _found(
+        self, news: News, plan: Plan, rejects: Iterable[Reject], *, wait: bool
+    ) -> Iterator[tuple[str, str, PlannedFile | None]]:
+        """Yield path, state and message of each document of a run."""
         stuck = {found.correlation_id for found in plan.sequences if found.is_stuck}
         for file in plan.files:
             left_out = STUCK if file.correlation_id in stuck else WAITING
             state = READ if file.complete is not False else left_out if wait else MARKED
             for path in (file.path, *file.duplicates):
-                if (facts := news.facts_of(path)) is not None:
-                    message = replace(file, path=path, duplicates=(), complete=None)
-                    documents[path] = Document(facts, state, message)
+                yield path, state, replace(file, path=path, duplicates=(), complete=None)
+        changed = {*news.changed}
         for reject in rejects:
-            if reject in news.changed:
-                continue  # keep the entry of the run that read it
-            if (facts := news.facts_of(reject.file)) is not None:
-                documents[reject.file] = Document(facts, REJECTED, None)
-        after.documents = documents
-        after.from_zero = self.from_zero | senders_from_zero(plan.files)
-        after.tables = dict(self.tables)
-        remembered = {replace(closing, sequence="") for closing in (*self.closings, *closings)}
-        after.closings = tuple(sorted(remembered, key=lambda one: (one.time, one.object_type, one.name))[-_REMEMBERED:])
-        return after
+            if reject not in changed:  # the entry of the run that read it stays
+                yield reject.file, REJECTED, None
 
-    def save(self, folder: Path) -> None:
-        """Write the checkpoint into a staged folder."""
-        metadata = {
-            "version": VERSION,
-            "identity": self._identity,
-            "from_zero": sorted(self.from_zero),
-            "closings": [(one.time.isoformat(), one.object_type, one.name) for one in self.closings],
-            "tables": {label: (table.version, table.changed_columns) for label, table in self.tables.items()},
-        }
-        table = pa.Table.from_pylist([_row(path, found) for path, found in sorted(self.documents.items())], _SCHEMA)
-        parquet.write_table(table.replace_schema_metadata({"mtosi": json.dumps(metadata)}), folder / CHECKPOINT)
+    def _keep_documents(self, found: Iterable[tuple[str, str, PlannedFile | None]]) -> None:
+        statement = (
+            "INSERT INTO after.document SELECT position, ?, ?, sha256, ?, ? FROM after.file JOIN listed USING (path) "
+            "WHERE path = ? ON CONFLICT (position, path) DO UPDATE SET state = excluded.state, facts = excluded.facts, "
+            "correlation_id = excluded.correlation_id, sha256 = coalesce(excluded.sha256, sha256)"
+        )
+        for path, state, message in found:
+            if (file := disk_file(path, self)) is not None:
+                facts = (None, None) if message is None else (message.correlation_id, facts_text(message))
+                self._database.execute(statement, (path.removeprefix(file), state, *facts, self.relative(file)))
 
-    @property
-    def waiting(self) -> int:
-        """How many responses wait for the rest of their sequences."""
-        return sum(document.state in (WAITING, STUCK) for document in self.documents.values())
-
-    @property
-    def stuck(self) -> int:
-        """How many of them wait for ever, because their sequences cannot become complete."""
-        return sum(document.state == STUCK for document in self.documents.values())
+    def left_out(self, where: str = "") -> LeftOut:
+        """Return how many responses were left out."""
+        query = f"SELECT state, count(*) FROM {where}document WHERE {_LEFT_OUT} GROUP BY state"  # noqa: S608 - constants
+        with self._reporting():
+            counts = dict(self._database.execute(query).fetchall())
+        return LeftOut(sum(counts.values()), counts.get(STUCK, 0))
 
 
-def check_unchanged(news: News, now: Landing) -> None:
-    """Check that no file has changed while it was read. A file may have been deleted since."""
-    for path, facts in news.files.items():
-        seen = now.files.get(path)
-        if seen is not None and (seen.size, seen.modified_ns) != (facts.size, facts.time_ns):
-            raise SpoolError(path, "has changed while it was read; nothing was written: ingest again")
-
-
-def _unchanged(known: Sequence[FileFacts], seen: FileState) -> FileFacts | None:
-    """Return the known state of a file if it still has the same size and time, otherwise None."""
-    same = [facts for facts in known if (facts.size, facts.time_ns) == (seen.size, seen.modified_ns)]
-    return same[0] if same and len({facts.sha256 for facts in known}) == 1 else None
-
-
-def _document(row: Mapping[str, Any]) -> Document:
-    file = FileFacts(row["size"], row["time_ns"], row["sha256"])
-    if row["kind"] is None:
-        return Document(file, row["state"], None)
-    facts: dict[str, Any] = {name: row[name] for name in _MESSAGE} | {"modified_ns": file.time_ns}
-    return Document(file, row["state"], PlannedFile(path=row["path"], size=row["size"], **facts))
-
-
-def _row(path: str, document: Document) -> dict[str, Any]:
-    file, message = document.file, document.message
-    row = {"path": path, "size": file.size, "time_ns": file.time_ns, "sha256": file.sha256, "state": document.state}
-    return row | ({} if message is None else {name: getattr(message, name) for name in _MESSAGE})
+def _roots(paths: Collection[str]) -> tuple[str, ...]:
+    """Return with what the paths of the files of a landing begin; nothing if it has several paths."""
+    if len(paths) != 1:
+        return ()
+    (path,) = map(placed, paths)
+    plain = re.split(r"[*?\[{]", path)[0]
+    folder = plain[: plain.rfind("/") + 1]
+    return (folder,) if plain != path else (f"{path.rstrip('/')}/", folder)

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._writing import write_parquet
-from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table, check_unchanged
+from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, LeftOut, Table
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import messages_of
@@ -41,9 +41,9 @@ from mtosi_jms.spark.jobs._scans import (
 from mtosi_jms.spark.jobs._tables import is_few, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
-from mtosi_jms.tables.files import Reject, state_of
+from mtosi_jms.tables.files import Reject, disk_file, state_of
 from mtosi_jms.tables.formats import PREFIX
-from mtosi_jms.tables.landing import Landing, Plan
+from mtosi_jms.tables.landing import Plan
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import time_of
@@ -115,28 +115,21 @@ class Growth:
         self._merged: dict[str, tuple[StructType, Changes]] = {}
         self._versions: dict[str, str] = {}
         self._changed_columns: dict[str, list[str]] = {}
-        whose = {
-            "landing": list(source.paths),
-            "object types": list(source.object_types),
-            "stubs": list(source.stubs),
-            "write": write,
-            **identity,
-        }
-        self.checkpoint = Checkpoint(out / REPORT, whose)
+        self.checkpoint = Checkpoint(out / REPORT, source, {"stubs": list(source.stubs), "write": write, **identity})
         if not identity["table"]:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
 
     def look(self) -> bool:
         """List the landing, and look at what is new in it; return whether there is anything to do or to report."""
         source = replace(self._source, verify=Verify.FULL) if self._source.mode is Mode.FAILFAST else self._source
-        self.news = self.checkpoint.look(Landing(source), source, since_last=self._since_last)
+        self.news = self.checkpoint.look(source, since_last=self._since_last)
         self._verify: Verify | None = source.verify
         return not self.checkpoint.exists or not self.news.empty or bool(self.news.changed)
 
     def plan(self, source: SourceOptions) -> Plan:
         """Return the plan of the news; if `source` asks for another verification than before, look at them again."""
         if source.verify is not self._verify:
-            self.news = self.news.again(source)
+            self.news = self.checkpoint.again(self.news, source)
         self._verify = None
         return self.news.plan(replace(source, from_zero=self.checkpoint.from_zero))
 
@@ -273,7 +266,7 @@ class Growth:
 
     def check(self, lake: Lake) -> None:
         """Check before a commit that files, checkpoint and tables have not changed since they were read."""
-        check_unchanged(self.news, Landing(self._source))
+        self.checkpoint.check_unchanged()
         self.checkpoint.check_alone()
         for label in self._changed:
             if label in self._versions and lake.version(label) != self._versions[label]:
@@ -304,9 +297,9 @@ class Growth:
                     str(lake.folder(label)), "another program has changed the table in the same moment: ingest again"
                 )
 
-    def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> Checkpoint:
-        """Stage the checkpoint, and return it."""
-        after = self.checkpoint.advance(self.news, plan, rejects, grown.closings, wait=self._wait)
+    def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> LeftOut:
+        """Stage the checkpoint; return what was left out."""
+        tables = dict(self.checkpoint.tables)
         for label in {*self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
             folder = staged_table if staged_table.is_dir() else None
@@ -314,14 +307,14 @@ class Growth:
                 version = lake.version(label, folder)
             else:
                 version = self._versions[label]
-            after.tables[label] = Table(version, tuple(self._changed_columns.get(label, ())))
-        after.save(staged.folder / REPORT)
-        return after
+            tables[label] = Table(version, tuple(self._changed_columns.get(label, ())))
+        folder = staged.folder / REPORT
+        return self.checkpoint.save(folder, self.news, plan, rejects, grown.closings, tables, wait=self._wait)
 
     def _file_time(self, path: str) -> dt.datetime:
-        facts = self.news.facts_of(path)
-        stamp = state_of(path).modified_ns if facts is None else facts.time_ns
-        return dt.datetime.fromtimestamp(stamp / 1e9, dt.UTC)
+        file = disk_file(path, self.checkpoint)
+        state = None if file is None else self.checkpoint.state(file)
+        return dt.datetime.fromtimestamp((state or state_of(path)).modified_ns / 1e9, dt.UTC)
 
     def _objects(self, spark: SparkSession, name: str, folder: Path) -> DataFrame:
         table = folder / READ / f"{PREFIX}{label_of(class_for(name))}"

@@ -6,6 +6,8 @@ job adds to its tables instead of replacing them: see `_growth`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,12 +53,18 @@ def run_ingest(
         MtosiError: `mode` is FAILFAST and something is rejected; the text has one line for each reject. Other errors
             are those of all jobs.
     """
-    from mtosi_jms.spark._session import pyspark_version
-
     source = source_options(options)
     job = SparkJob("ingest", options.out, TABLES, progress, lake=options.format != PARQUET, where=options.where)
     check_format(options.format, job.out, options.table)
-    growth = _growth(options, source, job.out)
+    with _growth(options, source, job.out) as growth:
+        return _run(options, source, job, growth, spark)
+
+
+def _run(
+    options: IngestOptions, source: SourceOptions, job: SparkJob, growth: Growth | None, spark: SparkSession | None
+) -> IngestResult:
+    from mtosi_jms.spark._session import pyspark_version
+
     is_new = growth is None or not growth.checkpoint.exists
     planner = plan_landing if growth is None else growth.plan
     ingest = _Ingest(job, options, source, planner, check_readable if is_new else None)
@@ -83,19 +91,23 @@ def run_ingest(
     return result
 
 
-def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Growth | None:
-    """Return the part of the job that merges or appends; None if the tables are replaced."""
+@contextmanager
+def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Iterator[Growth | None]:
+    """Provide the part of the job that merges or appends; None if the tables are replaced."""
     check_write(options)
     if options.write == REPLACE:
         check_replaces(options, out)
-        return None
+        yield None
+        return
     if options.where:
         raise ConfigError(
             f"where (--where) goes with write {REPLACE}: rows left out of a table that grows would be stale"
         )
     identity = {"format": options.format, "table": options.table}
     since_last = options.since_last or options.format == PARQUET
-    return Growth(source, out, identity, since_last=since_last, snapshot=options.snapshot, write=options.write)
+    growth = Growth(source, out, identity, since_last=since_last, snapshot=options.snapshot, write=options.write)
+    with closing(growth.checkpoint):
+        yield growth
 
 
 def _submit(name: str, version: str) -> str:
@@ -113,10 +125,10 @@ class _Ingest(Ingest):
 
     def nothing(self, growth: Growth) -> IngestResult:
         """Return the result of an ingest without news, which changes nothing."""
-        before = growth.checkpoint
+        left_out = growth.checkpoint.left_out()
         nothing: dict[str, int] = {}
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
-        return IngestResult(**facts, waiting=before.waiting, stuck=before.stuck, **self._job.facts)  # type: ignore[arg-type]
+        return IngestResult(**facts, waiting=left_out.waiting, stuck=left_out.stuck, **self._job.facts)  # type: ignore[arg-type]
 
     def commit(self, result: IngestResult, staged: Staging, lake: Lake) -> IngestResult:
         """Let Spark commit the tables that were made, if they are of Delta or Iceberg."""
@@ -151,7 +163,7 @@ class _Ingest(Ingest):
             growth.check(lake)
             if lake.format != PARQUET:
                 growth.commit(lake, staged)
-            after = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
+            left_out = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
         self.tables = grown.tables
         result = self._result(plan, replace(written, rejects=rejects), seen)
         facts = {
@@ -160,4 +172,4 @@ class _Ingest(Ingest):
             "unnamed": grown.unnamed,
             "foreign": list(grown.foreign),
         }
-        return replace(result, waiting=after.waiting, stuck=after.stuck, **facts)  # type: ignore[arg-type]
+        return replace(result, waiting=left_out.waiting, stuck=left_out.stuck, **facts)  # type: ignore[arg-type]

@@ -21,13 +21,11 @@ from pyspark.sql import functions as f
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of
 from mtosi_jms.spark._engine import EnginePlan, KnownMessages, Messages
 from mtosi_jms.spark._writing import write_parquet
-from mtosi_jms.spark.jobs._copies import leave_out_copies
 from mtosi_jms.spark.jobs._job import where
 from mtosi_jms.spark.jobs._landed import messages_of
-from mtosi_jms.tables.columns import row_schema
 from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import SourceOptions
-from mtosi_jms.tables.writer import CORRUPT, Copies, TableWriter, Written, column_paths, weight
+from mtosi_jms.tables.writer import CORRUPT, TableWriter, Written, column_paths, weight
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -83,9 +81,6 @@ class SparkTableWriter(TableWriter):
 
     def _read(self, types: Sequence[str], landed: Messages) -> DataFrame:
         return landed.rows(self._reading(types))
-
-    def _leave_out(self, name: str, conflicting: set[str]) -> Copies:
-        return leave_out_copies(self._spark, self._table(name), row_schema((name,)), conflicting)
 
     def _fill(self, types: Sequence[str]) -> int:
         if self._here and is_few(self._landed):
