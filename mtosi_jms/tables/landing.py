@@ -51,7 +51,6 @@ from mtosi_jms.tables.sequences import (
 __all__ = [
     "Digested",
     "Digests",
-    "Landing",
     "Plan",
     "PlannedFile",
     "Scan",
@@ -188,44 +187,19 @@ def changed(file: FileState) -> str:
     return "" if same else "has changed since it was listed"
 
 
-class Landing:
-    """A listed landing.
-
-    Attributes:
-        files: by path, archives unopened.
-        rejects: folders and files that cannot be listed.
-    """
-
-    def __init__(self, options: SourceOptions) -> None:
-        """List a landing.
-
-        Raises:
-            SpoolError: the landing does not exist or cannot be read.
-            ConfigError: a path on a file system that fsspec does not know, or lacks a library for.
-        """
-        self.rejects: list[Reject] = []
-        self.files = {file.path: file for file in list_files(options.paths, self.rejects, options.sieve)}
-
-    def plan(
-        self,
-        scanned: Iterable[Scanned],
-        options: SourceOptions,
-        known: Mapping[str, Sequence[PlannedFile]] | None = None,
-        recalled: Iterable[str] = (),
-    ) -> Plan:
-        """Plan documents of the landing, together with its own rejects; see `plan_scanned`."""
-        with SHELF.held():
-            return plan_scanned(chain(self.rejects, scanned), options, known, recalled)
-
-
 def plan_landing(options: SourceOptions) -> Plan:
-    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects. Raises
-    SpoolError, ConfigError: as `Landing`."""
-    landing = Landing(options)
-    files = (landing.files.pop(path) for path in sorted(landing.files))  # a plan needs more room than a list
+    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects.
+
+    Raises:
+        SpoolError: the landing does not exist or cannot be read.
+        ConfigError: a path on a file system that fsspec does not know, or lacks a library for.
+    """
+    rejects: list[Reject] = []
+    listed = {file.path: file for file in list_files(options.paths, rejects, options.sieve)}
+    files = (listed.pop(path) for path in sorted(listed))  # a plan needs more room than a list
     scan = partial(_scanned, options=options)
     scanned = map(scan, files) if options.is_local else _each(scan, files)
-    return landing.plan(chain.from_iterable(scanned), options)
+    return plan_scanned(chain(rejects, chain.from_iterable(scanned)), options)
 
 
 def look(files: Iterable[FileState], options: SourceOptions, *, whole: bool = False) -> Iterator[Scan]:
@@ -272,6 +246,7 @@ def log(reject: Reject, what: str = "rejected") -> None:
     _log.warning("%s %s", what, reject)
 
 
+@SHELF.held()
 def plan_scanned(
     scanned: Iterable[Scanned],
     options: SourceOptions,

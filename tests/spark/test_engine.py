@@ -19,8 +19,9 @@ from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import SourceOptions, read_landing, stream_landing
 from mtosi_jms.spark._engine import plan_by_engine
 from mtosi_jms.spark.jobs import AlarmOptions, IngestOptions, run_alarms, run_ingest
+from mtosi_jms.tables.files import list_files
 from mtosi_jms.tables.ingest import run_local
-from mtosi_jms.tables.landing import Landing, look, plan_landing
+from mtosi_jms.tables.landing import look, plan_landing
 
 from .conftest import MTOP
 from .troubles import content, troubled_landing
@@ -116,11 +117,11 @@ def test_a_file_that_changes_or_goes_before_it_is_looked_at_is_an_error(
     for name in ("changed", "gone"):
         put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
     options = SourceOptions.parse({"path": mounted})
-    listed = Landing(options)
+    listed = {file.path: file for file in list_files(options.paths, [])}
     put("changed.xml", "<changed/>")
     (landing / "gone.xml").unlink()
     for name, reason in (("changed", "has changed since it was listed"), ("gone", "no such file or folder")):
-        (found,) = look([listed.files[f"{mounted}/{name}.xml"]], options, whole=True)
+        (found,) = look([listed[f"{mounted}/{name}.xml"]], options, whole=True)
         assert (found.scanned, found.error) == ((), reason)
 
 

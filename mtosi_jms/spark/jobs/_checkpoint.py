@@ -20,7 +20,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL
 from mtosi_jms.spark._known import Earlier, KnownFiles, facts_text, message_of
-from mtosi_jms.tables.files import SHELF, FileState, Reject, disk_file, list_files, placed
+from mtosi_jms.tables.files import FileState, Reject, disk_file, list_files, placed
 from mtosi_jms.tables.formats import PARQUET
 from mtosi_jms.tables.ingest import CHECKPOINT
 from mtosi_jms.tables.landing import (
@@ -90,8 +90,7 @@ class News:
 
     def plan(self, options: SourceOptions) -> Plan:
         """Return the plan of the news. Its rejects include files that cannot be listed and `changed` documents."""
-        with SHELF.held():
-            plan = plan_scanned(chain(self.rejects, self.scanned), options, self.known, self.recalled)
+        plan = plan_scanned(chain(self.rejects, self.scanned), options, self.known, self.recalled)
         return replace(plan, rejects=(*plan.rejects, *self.changed))
 
 
