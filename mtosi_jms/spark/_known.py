@@ -31,7 +31,7 @@ _REMEMBERED: Final = 1_000_000
 """The number of trimmed messages whose keys are kept."""
 _SCHEMA: Final = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    """CREATE TABLE file (position INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT UNIQUE, size INTEGER NOT NULL,
+    """CREATE TABLE file (position INTEGER PRIMARY KEY, path TEXT UNIQUE, size INTEGER NOT NULL,
         modified_ns INTEGER NOT NULL, key TEXT UNIQUE)""",
     # A document's path is what follows the path of its file: nothing, or `!/MEMBER` in an archive.
     """CREATE TABLE document (position INTEGER NOT NULL, path TEXT NOT NULL, state TEXT NOT NULL, sha256 TEXT,
@@ -217,16 +217,16 @@ class StreamIndex(KnownFiles):
 
     def __init__(self, path: str | os.PathLike[str], of: str, *, patience: float = 10.0) -> None:
         super().__init__(path, "index of a stream", of, patience=patience)
-        if self._meta("of") != of:
+        if (known := self._meta("of")) != of:
             self.close()
-            raise ConfigError(f"{self.path} is the index of {self._meta('of')}, and not of {of}")
+            raise ConfigError(f"{self.path} is the index of {known}, and not of {of}")
         self.id = self._meta("id")
 
     @property
     def last(self) -> int:
         """The last position; 0 if there is none."""
         with self._reporting():
-            return int(self._one("SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'file'")[0])
+            return int(self._one("SELECT coalesce(max(position), 0) FROM file")[0])
 
     @property
     def trimmed(self) -> int:

@@ -85,8 +85,8 @@ def test_a_landing_that_moves(loads: Loads, landing: Path, envelopes: Any, tmp_p
     (other / "1.xml").write_text(envelopes.batch("e", 1, True, envelopes.me("another")))
     with pytest.raises(ConfigError, match=f"of the landing {moved}/.*, and {other} has none of its files: choose"):
         loads(other)
-    with pytest.raises(ConfigError, match=r"is a checkpoint of object types \['ME'\], not \['ME', 'TP'\]: choose"):
-        loads(moved, object_type="ME,TP")
+    with pytest.raises(ConfigError, match=r"is a checkpoint of object types \['ME'\], not \['ME', 'EQ'\]: choose"):
+        loads(moved, object_type="ME,EQ")
 
 
 def test_clocks_that_go_backwards(loads: Loads, landing: Path, put: Any, envelopes: Any) -> None:

@@ -352,10 +352,10 @@ def test_one_more_object_type(lake: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, lake)
     network.put(answer("one", 1, 1, "a", "b"))
     assert network.ingest().changed == {"ME": 2}
-    added = network.ingest(object_type="ME,TP")
+    added = network.ingest(object_type="ME,EQ")
     assert (added.messages, added.changed, names(network)) == ({"response": 1}, {}, ["a", "b"])
-    assert network.ingest(object_type="ME,TP").stages == {}, "Spark was not asked"
-    with pytest.raises(ConfigError, match=r"checkpoint of object types \['ME', 'TP'\], not \['ME'\]"):
+    assert network.ingest(object_type="ME,EQ").stages == {}, "Spark was not asked"
+    with pytest.raises(ConfigError, match=r"checkpoint of object types \['ME', 'EQ'\], not \['ME'\]"):
         network.ingest()
 
 

@@ -143,21 +143,19 @@ class Checkpoint(KnownFiles):
         with self._reporting():
             meta = dict(self._database.execute("SELECT name, value FROM meta"))
         try:
-            self._of = json.loads(meta["of"])
-            for name, value in self._identity.items():
-                was = self._of.get(name)
-                if was != value and name != _LANDING and not (name == _TYPES and self._may_add(was)):
-                    raise ConfigError(
-                        f"{self._place} is a checkpoint of {name} {was!r}, not {value!r}: choose another folder"
-                    )
-            self.closings = tuple(
-                Closing(dt.datetime.fromisoformat(time), kind, name)
-                for time, kind, name in json.loads(meta.get("closings", "[]"))
-            )
+            self._of = {_LANDING: [], _TYPES: [], **json.loads(meta["of"])}
+            closings = json.loads(meta.get("closings", "[]"))
+            self.closings = tuple(Closing(dt.datetime.fromisoformat(time), *what) for time, *what in closings)
             tables = json.loads(meta.get("tables", "{}")).items()
             self.tables = {label: Table(version, tuple(names)) for label, (version, names) in tables}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SpoolError(str(self._place), f"the checkpoint is damaged: {error!r}") from error
+        for name, value in self._identity.items():
+            was = self._of.get(name)
+            if was != value and name != _LANDING and not (name == _TYPES and self._may_add(was)):
+                raise ConfigError(
+                    f"{self._place} is a checkpoint of {name} {was!r}, not {value!r}: choose another folder"
+                )
         self.has_more_types = self._of[_TYPES] != self._identity[_TYPES]
 
     def _may_add(self, before: Sequence[str]) -> bool:
@@ -227,6 +225,7 @@ class Checkpoint(KnownFiles):
                     fresh.append(each)
                 else:
                     changed.append(Reject(path, None, "has changed since it was read, and is not read again"))
+                    absent.add(path)
             absent.update(looked.path + member for member in known)
             with self._reporting():
                 self._database.execute(
