@@ -152,7 +152,7 @@ class Checkpoint(KnownFiles):
             raise SpoolError(str(self._place), f"the checkpoint is damaged: {error!r}") from error
         for name, value in self._identity.items():
             was = self._of.get(name)
-            if was != value and name != _LANDING and not (name == _TYPES and self._may_add(was)):
+            if was != value and name != _LANDING and not (name == _TYPES and self._may_add(was or ())):
                 raise ConfigError(
                     f"{self._place} is a checkpoint of {name} {was!r}, not {value!r}: choose another folder"
                 )
