@@ -12,17 +12,16 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.telemetry._seam import Count, Gauge, Processing, Publication, Role, Server, Telemetry
 from mtosi_jms.telemetry._table import (
     BATCHES,
     BUCKETS,
-    BY_NAME,
     CLIENT,
     CONSUMED,
     HTTP,
@@ -51,6 +50,18 @@ def where(destination: Destination) -> str:
     return _TEMPORARY if destination.is_temporary else str(destination)
 
 
+class Number:
+    """The value of a counter or gauge."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def add(self, number: float) -> None:
+        self.value += number
+
+
 class Histogram:
     """How often what was measured fell into each bucket, and the sum."""
 
@@ -65,13 +76,8 @@ class Histogram:
         self.total += seconds
 
 
-class Number:
-    """The value of a counter or gauge."""
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0.0
+Cell: TypeAlias = Number | Histogram
+"""What one series adds up."""
 
 
 class _Book:
@@ -79,10 +85,11 @@ class _Book:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.notes: deque[tuple[Any, ...]] = deque()
-        self.series: dict[str, dict[Labels, Any]] = {one.name: {} for one in METRICS}
-        self.known: dict[tuple[Any, ...], Any] = {}
-        """Series by what the notes say of them."""
+        self.notes: deque[tuple[Callable[..., Sequence[Cell]], Metrics, tuple[Any, ...], tuple[float, ...]]] = deque()
+        """What was reported: what has the cells of these facts, by whom, the facts, and what to add to each cell."""
+        self.numbers: dict[str, dict[Labels, Number]] = {one.name: {} for one in METRICS}
+        self.histograms: dict[str, dict[Labels, Histogram]] = {one.name: {} for one in METRICS}
+        self.known: dict[tuple[Any, ...], Sequence[Cell]] = {}
         self.watched: dict[str, dict[str, Callable[[], float | None]]] = {f"mtosi.{one.value}": {} for one in Gauge}
         self.errors = {"", _OTHER}
 
@@ -123,69 +130,72 @@ class Metrics(Telemetry):
         error: BaseException | None = None,
     ) -> None:
         kind = "" if error is None else type(error).__qualname__
-        self._note((_received, self, "receive", destination, kind, message.redelivered))
+        self._note(_received, ("receive", destination, kind), (1, message.redelivered))
 
     def process(self, message: JmsMessage, destination: Destination, *, timed: bool = False) -> Processing:
-        self._note((_received, self, "process", destination, "", message.redelivered))
+        self._note(_received, ("process", destination, ""), (1, message.redelivered))
         return _Timed(self, destination) if timed else _UNTIMED
 
     def began(self, role: Role) -> None:
-        self._note((_began, self, role))
+        self._note(_began, (role,), (1,))
 
     def ended(
         self, role: Role, operation: str, destination: Destination, error_type: str, seconds: float, batches: int
     ) -> None:
-        self._note((_ended, self, role, operation or "other", destination, error_type, seconds, batches))
+        self._note(_ended, (role, operation or "other", destination, error_type), (-1, batches, seconds))
 
     def served(self, method: str, status: int, seconds: float) -> None:
-        self._note((_served, self, method if method in _METHODS else _OTHER, status, seconds))
+        self._note(_served, (method if method in _METHODS else _OTHER, status), (seconds,))
 
     def count(self, what: Count, destination: Destination | None = None, number: int = 1) -> None:
-        self._note((_counted, self, what, destination, number))
+        self._note(_counted, (what, destination), (number,))
 
     def watch(self, gauge: Gauge, name: str, read: Callable[[], float | None]) -> None:
         self._book.watched[f"mtosi.{gauge.value}"][name] = read
 
-    def _note(self, note: tuple[Any, ...]) -> None:
+    def _note(self, cells: Callable[..., Sequence[Cell]], facts: tuple[Any, ...], numbers: tuple[float, ...]) -> None:
         notes = self._book.notes
-        notes.append(note)
+        notes.append((cells, self, facts, numbers))
         if len(notes) >= _MOST_NOTES:
             self._add_up()
 
     def _add_up(self) -> None:
         book = self._book
+        notes, known = book.notes, book.known
         with book.lock:
-            for _ in range(len(book.notes)):
-                note = book.notes.popleft()
-                note[0](*note[1:])
+            for _ in range(len(notes)):
+                cells, view, facts, numbers = notes.popleft()
+                key = cells, facts, view._server()
+                found = known.get(key)
+                if found is None:
+                    if len(known) >= _MOST_KNOWN:
+                        known.clear()
+                    found = known[key] = cells(view, *facts)
+                for cell, number in zip(found, numbers, strict=True):
+                    cell.add(number)
 
-    def _plain(self, metric: str, *labels: str) -> Any:
-        """The series of these labels. The lock is held, as by the other methods for notes."""
-        series = self._book.series[metric]
-        found = series.get(labels)
-        if found is None:
-            found = series[labels] = self._made(metric, labels)
-        return found
+    def number(self, metric: str, *labels: str) -> Cell:
+        """The cell of these labels; this and the next two are for what a note refers to."""
+        return self._book.numbers[metric].setdefault(labels, Number())
 
-    def _made(self, metric: str, labels: Labels) -> Any:
-        return Histogram() if BY_NAME[metric].kind == "histogram" else Number()
+    def histogram(self, metric: str, *labels: str) -> Cell:
+        """The same of a histogram."""
+        histograms = self._book.histograms[metric]
+        if labels not in histograms:
+            histograms[labels] = self._histogram(metric, labels)
+        return histograms[labels]
 
-    def _messaging(self, metric: str, name: str, destination: Destination, error_type: str, *operation: str) -> Any:
-        """The series of a messaging operation of this name. Peers name kinds of faults: only so many are told apart."""
-        server, book = self._server(), self._book
-        key = metric, name, destination, error_type, operation, server
-        found = book.known.get(key)
-        if found is None:
-            if error_type not in book.errors and len(book.errors) >= _MOST_ERRORS:
-                return self._messaging(metric, name, destination, _OTHER, *operation)
-            book.errors.add(error_type)
-            host, port = server or ("", "")
-            place = where(destination)
-            found = self._plain(metric, SYSTEM, name, place, error_type, host, str(port), *operation)
-            if len(book.known) >= _MOST_KNOWN:
-                book.known.clear()
-            book.known[key] = found
-        return found
+    def _histogram(self, metric: str, labels: Labels) -> Histogram:
+        return Histogram()
+
+    def messaging(self, name: str, destination: Destination, error_type: str) -> Labels:
+        """The labels of a messaging operation of this name. Peers name kinds of faults: only so many are told apart."""
+        errors = self._book.errors
+        if error_type not in errors and len(errors) >= _MOST_ERRORS:
+            error_type = _OTHER
+        errors.add(error_type)
+        host, port = self._server() or ("", "")
+        return SYSTEM, name, where(destination), error_type, host, str(port)
 
     def numbers(self, name: str) -> list[tuple[Labels, float]]:
         """Return the series of a counter or gauge, with their values."""
@@ -193,7 +203,7 @@ class Metrics(Telemetry):
         if watched is None:
             self._add_up()
             with self._book.lock:
-                return [(labels, one.value) for labels, one in self._book.series[name].items()]
+                return [(labels, one.value) for labels, one in self._book.numbers[name].items()]
         found = [(key, read()) for key, read in list(watched.items())]
         for key, value in found:
             if value is None:
@@ -204,7 +214,7 @@ class Metrics(Telemetry):
         """Return the series of a histogram, with how often what was measured fell into each bucket, and the sum."""
         self._add_up()
         with self._book.lock:
-            return [(labels, list(one.counts), one.total) for labels, one in self._book.series[name].items()]
+            return [(labels, list(one.counts), one.total) for labels, one in self._book.histograms[name].items()]
 
     @property
     def prometheus(self) -> Callable[[], bytes]:
@@ -215,54 +225,44 @@ class Metrics(Telemetry):
         return exposition(self)
 
 
-# The notes, as functions. All have what reported it first.
+# The cells of the notes, by their facts. They are called once for the same facts.
 
 
-def _received(self: Metrics, name: str, destination: Destination, error_type: str, redelivered: bool) -> None:
-    self._messaging(CONSUMED, name, destination, error_type).value += 1
-    if redelivered:
-        self._plain(REDELIVERIES, where(destination)).value += 1
+def _received(self: Metrics, name: str, destination: Destination, error_type: str) -> Sequence[Cell]:
+    labels = self.messaging(name, destination, error_type)
+    return self.number(CONSUMED, *labels), self.number(REDELIVERIES, where(destination))
 
 
-def _sent(self: Metrics, name: str, destination: Destination, error_type: str) -> None:
-    self._messaging(SENT, name, destination, error_type).value += 1
+def _sent(self: Metrics, destination: Destination) -> Sequence[Cell]:
+    return (self.number(SENT, *self.messaging("request", destination, "")),)
 
 
-def _published(self: Metrics, destination: Destination, operation: str, error_type: str, seconds: float) -> None:
-    self._messaging(SENT, "publish", destination, error_type).value += 1
-    self._messaging(CLIENT, "publish", destination, error_type, operation).add(seconds)
+def _published(self: Metrics, destination: Destination, operation: str, error_type: str) -> Sequence[Cell]:
+    labels = self.messaging("publish", destination, error_type)
+    return self.number(SENT, *labels), self.histogram(CLIENT, *labels, operation)
 
 
-def _processed(self: Metrics, destination: Destination, operation: str, error_type: str, seconds: float) -> None:
-    self._messaging(PROCESS, "process", destination, error_type, operation).add(seconds)
+def _processed(self: Metrics, destination: Destination, error_type: str) -> Sequence[Cell]:
+    return (self.histogram(PROCESS, *self.messaging("process", destination, error_type), ""),)
 
 
-def _began(self: Metrics, role: Role) -> None:
-    self._plain(IN_FLIGHT, role.value).value += 1
+def _began(self: Metrics, role: Role) -> Sequence[Cell]:
+    return (self.number(IN_FLIGHT, role.value),)
 
 
-def _ended(
-    self: Metrics,
-    role: Role,
-    operation: str,
-    destination: Destination,
-    error_type: str,
-    seconds: float,
-    batches: int,
-) -> None:
-    self._plain(IN_FLIGHT, role.value).value -= 1
-    self._plain(BATCHES, role.value, operation).value += batches
+def _ended(self: Metrics, role: Role, operation: str, destination: Destination, error_type: str) -> Sequence[Cell]:
     metric, name = (PROCESS, "process") if role is Role.SUPPLIER else (CLIENT, "request")
-    self._messaging(metric, name, destination, error_type, operation).add(seconds)
+    took = self.histogram(metric, *self.messaging(name, destination, error_type), operation)
+    return self.number(IN_FLIGHT, role.value), self.number(BATCHES, role.value, operation), took
 
 
-def _served(self: Metrics, method: str, status: int, seconds: float) -> None:
-    self._plain(HTTP, method, str(status)).add(seconds)
+def _served(self: Metrics, method: str, status: int) -> Sequence[Cell]:
+    return (self.histogram(HTTP, method, str(status)),)
 
 
-def _counted(self: Metrics, what: Count, destination: Destination | None, number: int) -> None:
+def _counted(self: Metrics, what: Count, destination: Destination | None) -> Sequence[Cell]:
     labels = () if destination is None or what in NOWHERE else (where(destination),)
-    self._plain(f"mtosi.{what.value}", *labels).value += number
+    return (self.number(f"mtosi.{what.value}", *labels),)
 
 
 class Counted(Publication):
@@ -282,13 +282,13 @@ class Counted(Publication):
 
     def sent(self, message_id: str | None = None) -> None:
         if self._call and self._metrics is not None:
-            self._metrics._note((_sent, self._metrics, "request", self._destination, ""))
+            self._metrics._note(_sent, (self._destination,), (1,))
 
     def end(self, error_type: str = "") -> None:
         metrics, self._metrics = self._metrics, None
         if metrics is not None and not self._call:
-            seconds = time.perf_counter() - self._began
-            metrics._note((_published, metrics, self._destination, self._operation, error_type, seconds))
+            facts = self._destination, self._operation, error_type
+            metrics._note(_published, facts, (1, time.perf_counter() - self._began))
 
 
 class _Timed(Processing):
@@ -302,9 +302,8 @@ class _Timed(Processing):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        failed = kind.__qualname__ if kind is not None else ""
-        seconds = time.perf_counter() - self._began
-        self._metrics._note((_processed, self._metrics, self._destination, "", failed, seconds))
+        facts = self._destination, kind.__qualname__ if kind is not None else ""
+        self._metrics._note(_processed, facts, (time.perf_counter() - self._began,))
 
 
 _UNTIMED: Final = Processing()

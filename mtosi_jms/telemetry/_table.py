@@ -112,4 +112,3 @@ METRICS: Final = (
     *(Metric(f"mtosi.{gauge.value}", "gauge", unit, ("name",), text) for gauge, (unit, text) in _GAUGES.items()),
 )
 """All metrics."""
-BY_NAME: Final = {metric.name: metric for metric in METRICS}

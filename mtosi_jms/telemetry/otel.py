@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.telemetry._metrics import SYSTEM, Counted, Histogram, Metrics, where
 from mtosi_jms.telemetry._seam import Processing, Publication, Role
-from mtosi_jms.telemetry._table import BUCKETS, BY_NAME, METRICS, Labels, Metric
+from mtosi_jms.telemetry._table import BUCKETS, METRICS, Labels, Metric
 
 try:
     from opentelemetry import context as contexts
@@ -45,6 +45,7 @@ PROPERTIES: Final = ("traceparent", "tracestate")
 """The JMS properties that carry the context of a span."""
 
 _NAME: Final = "mtosi_jms"
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
 _NUMBERS: Final = frozenset({"server.port", "http.response.status_code"})
 _NO_CONTEXT: Final = Context()
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
@@ -98,11 +99,9 @@ class OpenTelemetry(Metrics):
 
         return read
 
-    def _made(self, metric: str, labels: Labels) -> Any:
-        made = self._seconds.get(metric)
-        if made is None:
-            return super()._made(metric, labels)
-        return _Recorded(partial(made.record, attributes=_attributes(BY_NAME[metric], labels), context=_NO_CONTEXT))
+    def _histogram(self, metric: str, labels: Labels) -> Histogram:
+        record, attributes = self._seconds[metric].record, _attributes(_BY_NAME[metric], labels)
+        return _Recorded(partial(record, attributes=attributes, context=_NO_CONTEXT))
 
     def publish(
         self,

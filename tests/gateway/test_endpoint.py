@@ -21,6 +21,7 @@ from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, 
 from mtosi_jms.header import MTOSI_1X
 from mtosi_jms.soap import Envelope, Header, header_class, header_text, tag_of
 from mtosi_jms.stubs.fmw.hdr import MessageTypeType
+from mtosi_jms.telemetry import Metrics
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml
 
@@ -51,6 +52,19 @@ def serve(request: pytest.FixtureRequest, connection: Connection) -> Iterator[Ca
 def batches_of(text: str, size: int) -> str:
     """A request for partial responses of another size."""
     return text.replace("<hdr:requestedBatchSize>500<", f"<hdr:requestedBatchSize>{size}<")
+
+
+def test_a_telemetry_counts_answers_and_refusals(services: Any, client: Any, official: Any) -> None:
+    metrics = Metrics()
+    endpoint = Endpoint(ByDispatcher(Dispatcher(services)), HttpOptions(iterators=1), telemetry=metrics)
+    with HttpServer(endpoint) as server:
+        asks = client(server.url)
+        assert [asks.ask(batches_of(official("6-1"), 60))[0] for _ in range(2)] == [200, 500]
+        assert asks.http.post(asks.url, headers={"Content-Type": "text/plain"}).status_code == 415
+        assert metrics.numbers("mtosi.gateway.iterators") == [(("http",), 1.0)]
+        assert metrics.numbers("mtosi.gateway.in_hand") == [(("http",), 0.0)]
+    answers = {labels: sum(counts) for labels, counts, _ in metrics.histograms("http.server.request.duration")}
+    assert answers == {("POST", "200"): 1, ("POST", "500"): 1, ("POST", "415"): 1}
 
 
 class TestIterators:
