@@ -7,15 +7,17 @@ import os
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.tables.checks import check_readable
-from mtosi_jms.tables.columns import LEDGER, full_schema, schema_of, values_of
+from mtosi_jms.tables.columns import LEDGER, folder_values, full_schema, schema_of, values_of
 from mtosi_jms.tables.files import Reject
-from mtosi_jms.tables.landing import log, plan_to_read, readable
+from mtosi_jms.tables.landing import PlannedFile, log, plan_to_read, readable
 from mtosi_jms.tables.options import Mode, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 
 Landing = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A spool, a folder, a file or a glob, or several of them."""
+
+Values = tuple[tuple[str, "str | None"], ...]
+"""Columns that come from folders, with their values."""
 
 REJECTS: Final = pa.schema([("file", pa.string()), ("line", pa.int64()), ("reason", pa.string())])
 
@@ -44,10 +49,12 @@ def read(
     Args:
         landing: a spool, a folder of envelopes, a file or a glob, or several of these.
         object_type: as the option `objectType` of the Spark source.
-        filter: a condition on the columns of the table; rows for which it is not true are left out.
+        filter: a condition on the columns of the table; rows for which it is not true are left out. Files in folders
+            that it excludes (`folderColumns`) are not read.
         allow_empty: whether a landing without a readable message is a table without rows; by default it is an error.
         options: those of the Spark source, as text or as Python values: `onIncomplete="fail"`, `columns=["name_text"]`,
-            `recursiveFileLookup=False`. Case and underscores do not count: `on_incomplete` is the same.
+            `folderColumns=["day"]`, `recursiveFileLookup=False`. Case and underscores do not count: `on_incomplete` is
+            the same.
 
     Raises:
         ConfigError: an option, a column or an object type that does not exist, or a value that does not fit.
@@ -101,7 +108,7 @@ class LandingTable:
         self._late: list[Reject] = []
         self._unread: list[Reject] = []
         self._plan = plan_to_read(options)
-        self._files = readable(self._plan, options)
+        self._files = self._readable()
         if not (allow_empty or self._shows_rejects):
             check_readable(self._plan, options)
 
@@ -158,6 +165,15 @@ class LandingTable:
         for missing in reader.unread:
             log(missing, "not read")
 
+    def _readable(self) -> Sequence[PlannedFile]:
+        """Return the files to read: without those in folders whose values the filter excludes."""
+        files, columns = readable(self._plan, self._options), self._options.folder_columns
+        if self._filter is None or not columns:
+            return files
+        values = [tuple(folder_values(file.path, columns).items()) for file in files]
+        fitting = _fitting(self._filter, self.schema, tuple(dict.fromkeys(values)))
+        return [file for file, of_folders in zip(files, values, strict=True) if of_folders in fitting]
+
     def _filtered(self, batch: RecordBatch) -> RecordBatch:
         try:
             return batch.filter(self._filter)
@@ -174,7 +190,7 @@ class LandingTable:
                 return pa.Table.from_batches(found, self.schema)
             self._options = replace(self._options, verify=Verify.FULL)
             self._plan = plan_to_read(self._options)
-            self._files = readable(self._plan, self._options)
+            self._files = self._readable()
         raise MtosiError(f"{', '.join(self._options.paths)}: files change while they are read")
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
@@ -210,6 +226,26 @@ class LandingTable:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.batches().__arrow_c_stream__(requested_schema)
+
+
+def _fitting(filter: pc.Expression, schema: Schema, groups: Sequence[Values]) -> set[Values]:
+    """Return the values of folders, by column, in which a row may pass a filter. Raises ConfigError: as `read`."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    def known(values: Values) -> pc.Expression:
+        facts = (pc.field(name).is_null() if value is None else pc.field(name) == value for name, value in values)
+        return reduce(and_, facts)
+
+    by_path = {str(number): values for number, values in enumerate(groups)}
+    dataset = ds.FileSystemDataset.from_paths(  # one for each group; no file is opened
+        list(by_path), schema, ds.ParquetFileFormat(), LocalFileSystem(), [known(values) for values in groups]
+    )
+    try:
+        return {by_path[fragment.path] for fragment in dataset.get_fragments(filter)}
+    except (pa.ArrowException, TypeError) as error:
+        raise ConfigError(f"filter: {str(error).splitlines()[0]}") from error
 
 
 def _missing(library: str) -> ConfigError:

@@ -17,10 +17,12 @@ several object types at once `object_type` comes first, and each type has one st
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -29,6 +31,7 @@ from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of, load_stubs, p
 from mtosi_jms.tables._leaves import list_type
 from mtosi_jms.tables._structs import Struct, column_names
 from mtosi_jms.tables.options import SourceOptions, hint
+from mtosi_jms.tables.sequences import time_of
 from mtosi_jms.xmlbind import ClassTable, XmlObject, XmlWarning, escape_name_part
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ __all__ = [
     "Message",
     "arrow_schema",
     "column_names",
+    "folder_values",
     "full_name",
     "full_schema",
     "names_type",
@@ -131,6 +135,7 @@ _TEXT: Final = pa.string()
 _LONG: Final = pa.int64()
 _BOOL: Final = pa.bool_()
 _TIME: Final = pa.timestamp("us", tz="UTC")
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _TEXTS: Final = list_type(_TEXT)
 _LONGS: Final = list_type(_LONG)
 _TEXT_MAP: Final = pa.map_(_TEXT, _TEXT)
@@ -159,7 +164,11 @@ def _header_field(name: str) -> Callable[[Message], str | None]:
 
 
 # Columns of rows of objects and of messages, made from a Message.
-HEADER: Final = tuple(Column(column, _TEXT, _header_field(name)) for name, column in HEADER_COLUMNS.items())
+HEADER: Final = (
+    *(Column(column, _TEXT, _header_field(name)) for name, column in HEADER_COLUMNS.items()),
+    # The timestamp as a time; null if it is absent or unreadable.
+    Column("header_time", _TIME, lambda message: time_of(message.facts.header.get("timestamp"))),
+)
 SEQUENCE: Final = (
     Column("correlation_id", _TEXT, lambda message: message.facts.correlation_id),  # as received, white space included
     Column("batch_number", _LONG, lambda message: message.facts.batch_number),
@@ -297,21 +306,33 @@ def full_schema(options: SourceOptions) -> pa.Schema:
     load_stubs(options.stubs)
     schema = row_schema(options.object_types)
     corrupt = options.corrupt_column
-    if corrupt is not None:
-        schema = schema.append(pa.field(corrupt, _TEXT))
+    for name in (*options.folder_columns, *(() if corrupt is None else (corrupt,))):
+        schema = schema.append(pa.field(name, _TEXT))
     first: dict[str, str] = {}
     for name in schema.names:
         if (other := first.setdefault(name.casefold(), name)) != name or schema.names.count(name) > 1:
-            raise ConfigError(
-                f"the columns {other!r} and {name!r} differ by case at most: Spark does not tell them apart"
-            )
+            raise ConfigError(f"the columns {other!r} and {name!r} would have one name: case does not count for Spark")
     if not options.columns:
         return schema
     unknown = next((name for name in options.columns if name not in schema.names), None)
     if unknown is not None:
         raise ConfigError(f"columns: there is no {unknown!r}{hint(unknown, schema.names)}")
-    own = () if corrupt is None else (corrupt,)
+    own = (*options.folder_columns, *(() if corrupt is None else (corrupt,)))
     return pa.schema([schema.field(name) for name in dict.fromkeys((*options.columns, *own))])
+
+
+def folder_values(path: str, columns: Sequence[str]) -> dict[str, str | None]:
+    """Return the values of the option `folderColumns` for a file: of `.../day=2026-01-31/a.xml` that of `day`.
+
+    As in Hive, case does not count in names, values are percent-encoded, and `__HIVE_DEFAULT_PARTITION__` is null. The
+    innermost folder counts; without one, the value is null.
+    """
+    if not columns:
+        return {}
+    steps = (step.partition("=") for step in path.replace(os.sep, "/").split("/")[:-1])
+    found = {name.casefold(): unquote(value) for name, equals, value in steps if equals}
+    values = {name: found.get(name.casefold()) for name in columns}
+    return {name: None if value == _NO_VALUE else value for name, value in values.items()}
 
 
 def names_type(kind: pa.DataType) -> int:

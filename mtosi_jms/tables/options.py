@@ -86,7 +86,7 @@ def _words(name: str, text: str) -> tuple[str, ...]:
 def _columns(name: str, text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(_words(name, text)))
     if not names:
-        raise ConfigError("columns is empty: name one at least, or leave the option out")
+        raise ConfigError(f"{name} is empty: name one at least, or leave the option out")
     return names
 
 
@@ -183,6 +183,8 @@ class SourceOptions:
     # Names of the columns to return, joined by commas, in this order; other columns are not decoded. The column of
     # corrupt records has an option of its own and need not be named.
     columns: tuple[str, ...] = field(default=(), metadata=_option("columns", _columns))
+    # Names of columns, joined by commas, whose values the names of folders are: `day` for `day=2026-01-31`.
+    folder_columns: tuple[str, ...] = field(default=(), metadata=_option("folderColumns", _columns))
     # Only messages with this correlationId, compared with its white space. Files that cannot be read are rejected all
     # the same, because their correlationId is unknown.
     correlation_id: str | None = field(default=None, metadata=_option("correlationId", _correlation_id))

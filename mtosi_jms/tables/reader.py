@@ -22,7 +22,7 @@ from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_obje
 from mtosi_jms.tables._digest import body_digest, tree_digest
 from mtosi_jms.tables._native_rows import native_rows
 from mtosi_jms.tables._stream import stream_objects
-from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Column, Message, values_of
+from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Column, Message, folder_values, values_of
 from mtosi_jms.tables.envelope import (
     EnvelopeFacts,
     check_size,
@@ -131,7 +131,10 @@ class Reader(ABC):
             text = found.message if found.message in self.warnings or len(self.warnings) < _KINDS else "others"
             count, first = self.warnings.get(text, (0, Reject(path, found.line, text)))
             self.warnings[text] = count + 1, first
-        return values_of(columns, message)
+        return values_of(columns, message) | self._of_folders(path)
+
+    def _of_folders(self, path: str) -> dict[str, str | None]:
+        return folder_values(path, self.options.folder_columns)
 
     @property
     @abstractmethod
@@ -241,7 +244,7 @@ class ObjectReader(Reader):
             return self._native.is_sound(stream)
 
     def _add_reject(self, reject: Reject) -> None:
-        self._builder.reject(reject)
+        self._builder.reject(reject, self._of_folders(reject.file))
 
 
 class MessageReader(Reader):
@@ -318,7 +321,8 @@ class MessageReader(Reader):
     def _add_reject(self, reject: Reject) -> None:
         name = self.options.corrupt_column
         if name is not None and name in self._schema.names:
-            self._rows.append({SOURCE_FILE.name: reject.file or None, name: str(reject)})
+            of_folders = self._of_folders(reject.file)
+            self._rows.append({SOURCE_FILE.name: reject.file or None, name: str(reject), **of_folders})
 
 
 def without_class(unread: Iterable[etree._Element]) -> list[XmlWarning]:

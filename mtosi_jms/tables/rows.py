@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from struct import pack
@@ -37,6 +38,7 @@ __all__ = [
 
 _XSI: Final = f"{{{XSI}}}"
 _FEW: Final = 16
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NAME: Final = frozenset({"name"})
 
 
@@ -183,11 +185,11 @@ class RowBuilder:
         self._objects.rare["warnings"][row] = [_warning(found) for found in issues.found]
         self._objects.rare["unknown"][row] = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
 
-    def reject(self, reject: Reject) -> None:
-        """Add the row of a rejected file, if there is a column for it."""
+    def reject(self, reject: Reject, values: Mapping[str, Any]) -> None:
+        """Add the row of a rejected file, if there is a column for it; `values` has what else is known of it."""
         if self._corrupt is None:
             return
-        self.begin({SOURCE_FILE.name: reject.file or None, self._corrupt: str(reject)})
+        self.begin({SOURCE_FILE.name: reject.file or None, self._corrupt: str(reject), **values})
         objects = self._objects
         for facts in (objects.types, objects.names, objects.parents, objects.positions):
             facts.append(None)
@@ -294,6 +296,8 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     if pa.types.is_string(kind):
         text = value.encode()
         return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(pack("<2i", 0, len(text))), pa.py_buffer(text)])[0]
-    if pa.types.is_boolean(kind) or pa.types.is_int64(kind):
+    if pa.types.is_timestamp(kind):
+        value = (value - _EPOCH) // dt.timedelta(microseconds=1)
+    if pa.types.is_boolean(kind) or pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
         return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(pack("<q", value))])[0]
     return pa.scalar(value, type=kind)

@@ -112,7 +112,8 @@ def test_row_columns_and_their_order() -> None:
         "related", "quality", "unknown", "warnings", "release", "header_activity_name", "header_msg_name",
         "header_msg_type",
         "header_sender_uri", "header_destination_uri", "header_activity_status", "header_communication_pattern",
-        "header_communication_style", "header_requested_batch_size", "header_timestamp", "correlation_id",
+        "header_communication_style", "header_requested_batch_size", "header_timestamp", "header_time",
+            "correlation_id",
         "batch_number", "end_of_reply", "complete", "source_file", "source_line", "source_position",
     ]  # fmt: skip
 

@@ -49,6 +49,35 @@ def test_rows_and_columns_are_those_of_the_spark_source(spark: Any, troubled: Pa
     assert by_place(ours.batches().read_all().to_pylist()) == by_place(theirs.to_pylist())
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("object_type", ["ME", "ME,EH", "ALL", "MESSAGE"])
+def test_folders_give_columns(spark: Any, put: Put, landing: Path, envelopes: Any, object_type: str) -> None:
+    for number, folder in enumerate(["day=1/Site=a%20b/", "DAY=1/day=2/", "site=__HIVE_DEFAULT_PARTITION__/", ""]):
+        put(f"{folder}{number}.xml", envelopes.batch("whole", number + 1, number == 3, envelopes.me(f"e{number}")))
+    put("day=2/bad.xml", "<a>")
+    options = {"folderColumns": "day, site", "columnNameOfCorruptRecord": "why"}
+    theirs = spark.read.format("mtosi").options(objectType=object_type, **options).load(str(landing)).toArrow()
+    ours = read(landing, object_type, **options)
+    assert by_place(ours.to_arrow().to_pylist()) == by_place(theirs.to_pylist())
+    found = {Path(row["source_file"]).name: (row["day"], row["site"]) for row in ours.to_arrow().to_pylist()}
+    assert found == {
+        "0.xml": ("1", "a b"), "1.xml": ("2", None), "2.xml": (None, None), "3.xml": (None, None),
+        "bad.xml": ("2", None),
+    }  # fmt: skip
+
+
+def test_files_in_folders_that_a_filter_excludes_are_not_read(put: Put, landing: Path, envelopes: Any) -> None:
+    for day in "12":
+        put(f"day={day}/{day}.xml", envelopes.batch("whole", int(day), day == "2", envelopes.me(f"e{day}")))
+    found = read(landing, folderColumns="day", filter=(pc.field("day") == "2") & pc.field("name_text").is_valid())
+    (landing / "day=1" / "1.xml").unlink()
+    assert found.to_arrow().select(["day", "name_text", "complete"]).to_pylist() == [
+        {"day": "2", "name_text": "MD=M/ME=e2", "complete": True}
+    ]
+    with pytest.raises(ConfigError, match="filter: "):
+        read(landing, folderColumns="day", filter=pc.field("night") == "2")
+
+
 def test_ledger_and_rejects_are_tables(troubled: Path) -> None:
     table = read(str(troubled))
     ledger = {row["correlation_id"]: row for row in table.ledger.to_pylist()}
