@@ -27,7 +27,7 @@ _PROTOCOLS: Final = {
 }
 _PERMISSIONS: Final = (
     *(f"{verb}{kind}Queue" for verb in ("create", "delete") for kind in ("NonDurable", "Durable")),
-    *("createAddress", "deleteAddress", "consume", "browse", "send"),
+    *("createAddress", "deleteAddress", "consume", "browse", "send", "manage"),
 )
 
 
@@ -127,6 +127,8 @@ _BROKER: Final = """\
 <address-setting match="#">
 <dead-letter-address>DLQ</dead-letter-address>
 <expiry-address>ExpiryQueue</expiry-address>
+<management-message-attribute-size-limit>-1</management-message-attribute-size-limit>
+<management-browse-page-size>2147483647</management-browse-page-size>
 {settings}
 </address-setting>
 </address-settings>

@@ -9,7 +9,6 @@ temporary reply queue no longer exists, so the message has no JMSReplyTo.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +25,12 @@ from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import MtosiError, NamingError, SpoolError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, NamingContext
 from mtosi_jms.jms.selector import parse
+from mtosi_jms.runtime.queues import as_new
 from mtosi_jms.soap import header_text
 from mtosi_jms.spool import open_entry
 from mtosi_jms.transport import Connection, publish
 
 _ENVELOPE: Final = ".xml"
-_PROVIDERS_OWN: Final = ("JMSX", "JMS_")
-_SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
 _SHOWN_PROPERTIES: Final = ("MTOSI_msgType", "MTOSI_msgName", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
 
 
@@ -126,17 +124,6 @@ def _from_envelope(path: Path, names: NamingContext) -> JmsMessage:
         priority=mapping.priority,
         time_to_live_ms=mapping.time_to_live_ms,
     )
-
-
-def as_new(message: JmsMessage) -> JmsMessage:
-    """A received message as it may be sent: without what a provider alone sets, and a reply queue that is gone."""
-    properties = {
-        name: value
-        for name, value in message.properties.items()
-        if name in _SENDERS_OWN or not name.startswith(_PROVIDERS_OWN)
-    }
-    gone = message.reply_to is not None and message.reply_to.is_temporary
-    return dataclasses.replace(message, properties=properties, reply_to=None if gone else message.reply_to)
 
 
 def _show(path: Path, sent: JmsMessage, *, as_json: bool) -> None:

@@ -1,31 +1,19 @@
-"""Shows, counts, copies, moves or removes the messages of a queue.
+"""Shows, counts, copies, moves, redrives or removes the messages of a queue.
 
-Browsing consumes nothing. Move and purge work in batches. They first record the messages in a landing and sync it to
-disk. Move then sends the messages. Last, both remove them. On a transport with TRANSACTED_RECEIVE, one commit sends and
-removes, so after a kill each message is in one place. On others (Artemis over STOMP), a kill between sending and
-removing leaves a batch in both places. No message is lost either way. The record may contain messages of the last batch
-that were not removed.
-
-Copy browses. If the transport cannot browse, copy receives the messages and acknowledges none of them. When it ends,
-even by a kill, they are back in the queue, in their order.
+Browsing consumes nothing. Redrive sends each message to where it came from. Move, redrive and purge first record the
+messages in a landing. If they are killed, no message is lost; `docs/commands.md` says what may be there twice.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import datetime as dt
 import itertools
-import os
-import re
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, Final
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli._replay import as_new
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, selector
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import INTERRUPTED, Stop, until_signalled
@@ -33,24 +21,30 @@ from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import ConfigError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.display import headers_of, moment, shown_properties
-from mtosi_jms.spool import DurableLanding
-from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
+from mtosi_jms.runtime.queues import QueueWork, origin_of, reason_of
+from mtosi_jms.transport import Connection, Session
 
-__all__ = ["add_arguments", "as_moved", "default_record", "operate", "run"]
+__all__ = ["add_arguments", "operate", "run"]
 
-_DONE: Final = {"copy": "copied", "move": "moved", "purge": "purged"}
+_DONE: Final = {"copy": "copied", "move": "moved", "redrive": "redriven", "purge": "purged"}
 _ACTIONS: Final = ("browse", "count", *_DONE)
 _SENDS: Final = ("copy", "move")
-_BATCH: Final = 100
-"""Most messages that one transaction moves."""
-_BATCH_BYTES: Final = 8 * 2**20
-"""Bytes after which a transaction ends before that."""
 _ROWS: Final = 500
 """Most rows of a table of messages; more follow in another one, so that memory does not grow with the queue."""
-_LOOK: Final = 0.2
-"""Seconds between checks whether to stop."""
 _WAIT: Final = 3.0
-_HEADINGS: Final = ("sent", "message", "type", "correlationId", "batch", "prio", "bytes", "again", "id")
+_HEADINGS: Final = (
+    "sent",
+    "message",
+    "type",
+    "correlationId",
+    "batch",
+    "reason",
+    "from",
+    "prio",
+    "bytes",
+    "again",
+    "id",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", metavar="NAME", help="the queue to copy or move to")
     parser.add_argument("--selector", type=selector, metavar="S", help="only messages that match")
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N messages")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be copied, moved or purged")
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument(
         "--record",
         type=local,
@@ -87,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
         return operate(connection, args, stop)
 
 
-def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch: int = _BATCH) -> int:
-    """Browse, count, copy, move or purge over a connection, so many messages at a time; 130 where the stop was set.
+def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch: int | None = None) -> int:
+    """Do the action over a connection, so many messages at a time; 130 where the stop was set.
 
     Raises:
         ConfigError: a topic, one queue as source and target, or the transport cannot browse.
@@ -100,19 +94,20 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch:
     if target == queue:
         raise ConfigError(f"{queue}: --to must be another queue")
     if args.action not in _DONE or args.dry_run:
-        return _look(connection, args, queue, target)
-    with ExitStack() as stack:
-        sending = stack.enter_context(connection.session(transacted=True))
-        work = _Work(sending, args, queue, target, batch)
-        connection.start()
-        steps: Iterator[_Step]
-        if args.action == "copy" and Capability.BROWSE in connection.capabilities:
-            steps = (_Step(message) for message in _browsed(connection, args, queue))
-        elif args.action != "copy" and Capability.TRANSACTED_RECEIVE in connection.capabilities:
-            steps = _received_steps(sending, connection, args, queue, stop)
-        else:
-            steps = _received_steps(stack.enter_context(connection.session()), connection, args, queue, stop)
-        return 0 if work.do(steps, stop) else INTERRUPTED
+        with connection.session() as session:
+            return _look(session, args, queue, target)
+    work = QueueWork(
+        connection,
+        args.action,
+        queue,
+        target=target,
+        selector=args.selector,
+        limit=args.limit,
+        record=args.record,
+        wait=args.wait,
+        **({} if batch is None else {"batch": batch}),
+    )
+    return _work(work, args, stop, queue, target)
 
 
 def _queue(connection: Connection, name: str) -> Destination:
@@ -122,183 +117,75 @@ def _queue(connection: Connection, name: str) -> Destination:
     return found
 
 
-def _browsed(connection: Connection, args: argparse.Namespace, queue: Destination) -> Generator[JmsMessage, None, None]:
-    if Capability.BROWSE not in connection.capabilities:
-        raise ConfigError(
-            f"{connection.metadata.provider} has no browser over this transport: browse, count and --dry-run are not "
-            "available; copy, move and purge are. Over its Java client, a URL that begins with jvm:, all are"
-        )
-    with (
-        connection.session() as session,
-        closing(session.browser(queue, args.selector)) as found,
-        terminal.progress("messages") as advance,
-    ):
-        for message in itertools.islice(found, args.limit):
-            yield message
-            advance(1)
-
-
-def _look(connection: Connection, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:
+def _look(session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:
     """Show what is in the queue, and what would be done with it."""
-    count = 0
-    with closing(_browsed(connection, args, queue)) as found:
-        if args.action == "count":
-            count = sum(1 for _ in found)
-        while args.action != "count" and (some := list(itertools.islice(found, _ROWS))):
-            count += len(some)
-            if not args.json:
-                terminal.table("", _HEADINGS, map(_row, some))
-            for message in some if args.json else ():
-                terminal.print_json(_to_json(message))
     if args.action == "count":
+        with terminal.waiting("counting"):
+            count = min(session.count(queue, args.selector), args.limit or sys.maxsize)
         if args.json:
             terminal.print_json({"queue": str(queue), "selector": args.selector, "count": count})
         else:
             terminal.say(str(count))
-    elif args.action in _DONE:
-        terminal.note(f"{_summary(count, queue, target, f'would be {_DONE[args.action]}')}; nothing was")
+        return 0
+    shown = 0
+    with terminal.progress("messages") as advance, closing(session.headers(queue, args.selector)) as found:
+        wanted = itertools.islice(found, args.limit)
+        while some := list(itertools.islice(wanted, _ROWS)):
+            shown += len(some)
+            advance(len(some))
+            _show(some, as_json=args.json)
+    total = shown
+    if args.limit is not None and shown == args.limit:
+        with terminal.waiting("counting"):
+            total = max(shown, session.count(queue, args.selector))
+    number = counted(shown) if total == shown else f"{shown:,} of {counted(total)}"
+    to = "" if target is None else f" to {target}"
+    if args.action in _DONE:
+        terminal.note(f"{number} would be {_DONE[args.action]} from {queue}{to}; nothing was")
     else:
-        terminal.note(_summary(count, queue, None, ""))
+        terminal.note(f"{number} at {queue}")
     return 0
 
 
-class _Step(NamedTuple):
-    """One message, its delivery (None where it was browsed), and the file that records it."""
-
-    message: JmsMessage
-    delivery: Delivery | None = None
-    record: str | None = None
-
-
-def _received_steps(
-    session: Session, connection: Connection, args: argparse.Namespace, queue: Destination, stop: Stop
-) -> Iterator[_Step]:
-    """The unacknowledged messages of a queue, until none has come for a while."""
-    most = args.limit
-    if most is None and Capability.BROWSE in connection.capabilities:
-        with closing(_browsed(connection, args, queue)) as waiting:
-            most = sum(1 for _ in waiting)  # a message that comes back meanwhile is not taken again
-    with session.consumer(queue, args.selector) as consumer:
-        taken = 0
-        while (most is None or taken < most) and (delivery := _next(consumer, args.wait, stop)) is not None:
-            taken += 1
-            yield _Step(delivery.message, delivery)
+def _show(messages: Sequence[JmsMessage], *, as_json: bool) -> None:
+    if not as_json:
+        terminal.table("", _HEADINGS, map(_row, messages))
+    for message in messages if as_json else ():
+        terminal.print_json(_to_json(message))
 
 
-def _next(consumer: Consumer, wait: float, stop: Stop) -> Delivery | None:
-    end = time.monotonic() + wait
-    while not stop.is_set():
-        left = max(0.0, end - time.monotonic())
-        if (delivery := consumer.receive(min(left, _LOOK))) is not None:
-            return delivery
-        if not left:
-            break
-    return None
-
-
-class _Work:
-    """Copies, moves or purges messages, batch by batch.
-
-    Args:
-        session: transacted; what is sent goes through it.
-        target: where they go; None: nowhere.
-    """
-
-    def __init__(
-        self, session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None, most: int
-    ) -> None:
-        self._session = session
-        self._args = args
-        self._queue = queue
-        self._target = target
-        self._most = most
-        self._folder: Path | None = args.record
-        if args.record is None and args.action != "copy":
-            self._folder = default_record(args.action, queue)
-        self._landing: DurableLanding | None = None
-        self._batch: list[_Step] = []
-        self._sent: list[Delivery] = []
-        self._done = 0
-
-    def do(self, steps: Iterator[_Step], stop: Stop) -> bool:
-        """Process all messages, and print their number, even after a failure; False if it was stopped."""
-        try:
-            size = 0
-            for step in steps:
-                self._take(step)
-                size += len(step.message.body)
-                if len(self._batch) >= self._most or size >= _BATCH_BYTES:
-                    self._commit()
-                    size = 0
-                if stop.is_set():
-                    break
-            self._commit()
-            stopped = stop.is_set()
-        except UnknownOutcomeError:
-            self._report(terminal.problem, f"; {len(self._batch):,} more may or may not have been")
-            raise
-        except BaseException:
-            also = f"; {len(self._sent):,} of them may still be where they were as well" if self._sent else ""
-            self._report(terminal.problem, f"{also}; the other messages are unchanged")
-            raise
-        if stopped:
-            self._report(terminal.problem, "; then it was stopped, and the other messages are unchanged")
-        else:
-            self._report(terminal.note if self._args.json else terminal.say, "")
-        return not stopped
-
-    def _take(self, step: _Step) -> None:
-        record = None
-        if self._folder is not None:
-            if self._landing is None:
-                self._landing = DurableLanding(self._folder)
-                if self._args.record is None:
-                    self._folder.chmod(0o700)
-            record = str(self._landing.land(step.message).path)
-        if self._target is not None:
-            self._session.send(self._target, as_moved(step.message))
-        self._batch.append(step._replace(record=record))
-
-    def _commit(self) -> None:
-        if not self._batch:
-            return
-        self._session.commit()
-        self._done += len(self._batch)
-        done, self._batch = self._batch, []
-        self._sent = [step.delivery for step in done if step.delivery is not None and self._args.action != "copy"]
-        while self._sent:  # in a transacted session the commit has acknowledged them
-            self._sent[0].acknowledge()
-            del self._sent[0]
-        if self._args.json:
-            for message, _, record in done:
-                terminal.print_json({**_to_json(message), "record": record})
-
-    def _report(self, print_line: Callable[[str], None], rest: str) -> None:
-        summary = _summary(self._done, self._queue, self._target, _DONE[self._args.action])
-        where = f"; the record is {self._folder}" if self._landing is not None else ""
-        print_line(f"{summary}{rest}{where}")
-
-
-def default_record(action: str, queue: Destination) -> Path:
-    """Where messages are recorded by default: a new folder below the user's state folder."""
-    base = os.environ.get("XDG_STATE_HOME")
-    name = re.sub(r"[^\w.-]", "_", queue.name)[:80]
-    moment = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%S.%f")
-    state = Path(base) if base else Path.home() / ".local" / "state"
-    return state / "mtosi-jms" / "queue" / f"{moment}-{action}-{name}"
-
-
-def as_moved(message: JmsMessage) -> JmsMessage:
-    """A received message for the same provider: with its reply queue, and what is left of its time to live."""
-    life = 0
-    if message.expiration_ms:
-        life = max(message.expiration_ms - int(time.time() * 1000), 1)
-    return dataclasses.replace(as_new(message), reply_to=message.reply_to, time_to_live_ms=life)
-
-
-def _summary(count: int, queue: Destination, target: Destination | None, done: str) -> str:
+def _work(work: QueueWork, args: argparse.Namespace, stop: Stop, queue: Destination, target: Destination | None) -> int:
+    """Do it, and print the number of messages, even after a failure."""
     to = "" if target is None else f" to {target}"
-    return f"{counted(count)} {done} from {queue}{to}" if done else f"{counted(count)} at {queue}"
+
+    def summary(rest: str = "") -> str:
+        where = "" if work.folder is None else f"; the record is {work.folder}"
+        return f"{counted(work.done)} {_DONE[args.action]} from {queue}{to}{rest}{where}"
+
+    try:
+        with terminal.progress("messages") as advance:
+            for message, there, record in work.run(stop.is_set):
+                advance(1)
+                if args.json:
+                    facts = {} if args.action != "redrive" else {"to": str(there)}
+                    terminal.print_json({**_to_json(message), **facts, "record": record})
+        stopped = stop.is_set()
+    except UnknownOutcomeError:
+        terminal.problem(summary(f"; {work.pending:,} more may or may not have been"))
+        raise
+    except BaseException:
+        also = f"; {work.doubled:,} of them may still be where they were as well" if work.doubled else ""
+        terminal.problem(summary(f"{also}; the other messages are unchanged"))
+        raise
+    if stopped:
+        terminal.problem(summary("; then it was stopped, and the other messages are unchanged"))
+        return INTERRUPTED
+    (terminal.note if args.json else terminal.say)(summary())
+    if work.stayed:
+        terminal.problem(
+            f"{counted(work.stayed)} stayed at {queue}: without an original destination; queue move {queue} --to NAME"
+        )
+    return 1 if work.stayed else 0
 
 
 def _row(message: JmsMessage) -> tuple[object, ...]:
@@ -306,9 +193,11 @@ def _row(message: JmsMessage) -> tuple[object, ...]:
     names = ("MTOSI_msgName", "MTOSI_msgType", "MTOSI_correlationId", "MTOSI_batchSequenceNumber")
     cells = [None if (value := value_of(name)) is None else str(value) for name in names]
     again = "yes" if message.redelivered else None
-    return moment(message.timestamp_ms), *cells, message.priority, f"{len(message.body):,}", again, message.message_id
+    size = f"{len(message.body):,}" if message.body else None
+    why = (reason_of(message), origin_of(message))
+    return moment(message.timestamp_ms), *cells, *why, message.priority, size, again, message.message_id
 
 
 def _to_json(message: JmsMessage) -> dict[str, Any]:
     properties = shown_properties(message.properties)
-    return {**headers_of(message), "properties": properties, "bytes": len(message.body)}
+    return {**headers_of(message), "properties": properties, "bytes": len(message.body) or None}

@@ -7,6 +7,7 @@ All but `write` and `print_json` keep a text on one line, and escape what a term
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +37,7 @@ __all__ = [
     "table",
     "tell",
     "to_records",
+    "waiting",
     "write",
 ]
 
@@ -178,9 +180,13 @@ def print_json(value: Any) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: framed on a terminal, aligned plain lines otherwise. Of a long cell its beginning is shown."""
+    """Print a table: framed on a terminal, aligned plain lines otherwise. A column of which every cell is empty is left
+    out, and of a long cell its beginning is shown."""
     title = printable(title)
     cells = [["" if cell is None else _short(printable(str(cell))) for cell in row] for row in rows]
+    filled = [not cells or any(row[at] for row in cells) for at in range(len(columns))]
+    columns = list(itertools.compress(columns, filled))
+    cells = [list(itertools.compress(row, filled)) for row in cells]
     if fancy():
         _rich_table(title, columns, cells)
         return
@@ -240,6 +246,11 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], N
         return
     with _bar(label, total) as (bar, task):
         yield lambda steps: bar.advance(task, steps)
+
+
+def waiting(label: str) -> contextlib.AbstractContextManager[object]:
+    """A bar without a length on standard error while the block runs; nothing where that is not a terminal."""
+    return progress(label)
 
 
 @contextlib.contextmanager

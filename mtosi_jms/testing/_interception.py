@@ -172,6 +172,12 @@ class _Session(Session):
     def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
         return self._session.browser(queue, selector)
 
+    def headers(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
+        return self._session.headers(queue, selector)
+
+    def count(self, queue: Destination | str, selector: str | None = None) -> int:
+        return self._session.count(queue, selector)
+
     def temporary_queue(self) -> TemporaryQueue:
         return self._session.temporary_queue()
 

@@ -319,6 +319,22 @@ class Session(_Closeable):
         return list(self.browser(queue, selector))
 
     @abstractmethod
+    def headers(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
+        """Reads the messages that wait in a queue as `browser` does, but perhaps without bodies.
+
+        Every transport can. One without BROWSE asks the broker's management, which tells headers and properties, in the
+        order of sending, and what a property of text has beyond the broker's own limit is cut.
+
+        Raises:
+            TransportError: besides what `browser` raises: the user may not ask the broker's management, or it does not
+                list more.
+        """
+
+    @abstractmethod
+    def count(self, queue: Destination | str, selector: str | None = None) -> int:
+        """Counts the messages that wait in a queue; raises what `headers` raises."""
+
+    @abstractmethod
     def temporary_queue(self) -> TemporaryQueue:
         """Makes a queue that the connection owns and that ends with it (R2b)."""
 

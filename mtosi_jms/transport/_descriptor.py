@@ -9,6 +9,8 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 
+ORIGINAL_DESTINATION: Final = "JMS_MTOSIX_originalDestination"
+"""Property of a message in the provider's dead-letter queue: where it was sent to, with its kind: `queue:EMS.OS`."""
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)((\.\d+)*[a-z]?)")
 _LEAST: Final = (1, 1)
 

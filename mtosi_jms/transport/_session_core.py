@@ -273,13 +273,27 @@ class SessionCore(Session, Generic[E, S]):
         """Makes a consumer, and adds it to `consumers`."""
 
     def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
+        spec = self._browsable(queue, selector)
+        with self.use:
+            return self._browsed(self._browse(spec))
+
+    def headers(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
+        spec = self._browsable(queue, selector)
+        with self.use:
+            return self._browsed(self._headers(spec))
+
+    def count(self, queue: Destination | str, selector: str | None = None) -> int:
+        spec = self._browsable(queue, selector)
+        with self.use:
+            return self._count(spec)
+
+    def _browsable(self, queue: Destination | str, selector: str | None) -> ConsumerSpec:
         spec = _consumer_spec(self._named(queue), selector)
         if spec.destination.is_topic:
             raise ConfigError(f"{spec.destination}: a queue can be browsed, a topic cannot")
-        with self.use:
-            with self.lock:
-                self.check_open()
-            return self._browsed(self._browse(spec))
+        with self.lock:
+            self.check_open()
+        return spec
 
     def _browsed(self, some: Generator[list[JmsMessage], None, None]) -> Generator[JmsMessage, None, None]:
         with closing(some):
@@ -295,6 +309,13 @@ class SessionCore(Session, Generic[E, S]):
     @abstractmethod
     def _browse(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         """See `Session.browser`; yields some at a time, or none where none has come for a while."""
+
+    def _headers(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
+        return self._browse(spec)
+
+    def _count(self, spec: ConsumerSpec) -> int:
+        with closing(self._browse(spec)) as some:
+            return sum(map(len, some))
 
     def temporary_queue(self) -> TemporaryQueue:
         with self.use:

@@ -13,10 +13,11 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.cli.queues import as_moved, operate
+from mtosi_jms.cli.queues import operate
 from mtosi_jms.cli.stopping import Stop
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
+from mtosi_jms.runtime.queues import as_moved
 from mtosi_jms.spool import entries
 from mtosi_jms.transport import Connection
 
@@ -128,7 +129,7 @@ class TestLooking:
         code, out, _ = run("browse", "queue:HERE", "--limit", "2")
         assert code == 0
         heading, first, second = out.splitlines()
-        assert heading.split()[:3] == ["sent", "message", "type"]
+        assert heading.split()[:3] == ["sent", "message", "prio"]
         assert "first" in first
         assert str(three[1].message_id) in second
         assert "hunter2" not in out + run("browse", "queue:HERE", "--json")[1]
@@ -362,3 +363,33 @@ def test_names_of_the_naming_context(run: Run, connection: Connection, three: li
 def test_a_message_that_has_nearly_expired_keeps_what_is_left(connection: Connection) -> None:
     message = dataclasses.replace(MESSAGES[0], expiration_ms=1)
     assert as_moved(message).time_to_live_ms == 1, "0 would be for ever"
+
+
+@pytest.mark.parametrize(
+    ("words", "back", "code"),
+    [
+        ((), [b"a", b"b"], 1),
+        (("--limit", "1"), [b"a"], 0),
+        (("--selector", "MTOSIX_parkedReason = 'ValueError'"), [b"b"], 0),
+        (("--dry-run",), [], 0),
+    ],
+)
+def test_redrive_sends_each_message_to_where_it_came_from(
+    run: Run, connection: Connection, words: tuple[str, ...], back: list[bytes], code: int
+) -> None:
+    reasons = {b"a": "MessageRefusedError", b"b": "ValueError"}
+    parked = [
+        JmsMessage(
+            body=body,
+            properties={"n": 1, "MTOSIX_originalDestination": "queue:THERE", "MTOSIX_parkedReason": reason},
+        )
+        for body, reason in reasons.items()
+    ]
+    filled(connection, [*parked, JmsMessage(body=b"from nowhere")])
+    assert "MessageRefusedError  queue:THERE" in run("browse", "queue:HERE")[1]
+    told, out, err = run("redrive", "queue:HERE", *words)
+    assert told == code, err
+    there = waiting(connection, THERE)
+    assert [(message.body, message.properties) for message in there] == [(body, {"n": 1}) for body in back]
+    assert len(waiting(connection, HERE)) == 3 - len(back)
+    assert ("without an original destination" in err) is bool(code)

@@ -13,11 +13,10 @@ from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationE
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import JmsMessage, PropertyValue
 from mtosi_jms.transport._completion import Pending
+from mtosi_jms.transport._descriptor import ORIGINAL_DESTINATION
 from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, QueueLimits
 from mtosi_jms.transport.memory._queue import Entry, ExpiryIndex, MessageQueue, Subscription
 
-ORIGINAL_DESTINATION: Final = "JMS_MTOSIX_originalDestination"
-"""The destination that the message was sent to, with its kind: `queue:EMS.OS`."""
 REASON: Final = "JMS_MTOSIX_deadLetterReason"
 """Why the message is in the dead-letter queue, in words."""
 DELIVERIES: Final = "JMS_MTOSIX_deliveries"

@@ -22,6 +22,7 @@ from mtosi_jms.transport._session_core import ConsumerSpec, T
 from mtosi_jms.transport.stomp._durable import forget, has_changed
 from mtosi_jms.transport.stomp._frames import Frame, Received, encode
 from mtosi_jms.transport.stomp._link import Link, OnSettled
+from mtosi_jms.transport.stomp._management import Management
 from mtosi_jms.transport.stomp._messages import incoming, outgoing
 from mtosi_jms.transport.stomp._options import Address, StompOptions
 from mtosi_jms.transport.stomp._reconnector import Reconnector
@@ -224,6 +225,17 @@ class Channel:
                 if "browser" in headers:  # the end mark
                     return
                 yield [self._message(headers, body, spec.destination)]
+
+    def count(self, spec: ConsumerSpec) -> int:
+        """Asks the broker's management how many messages wait in a queue."""
+        with closing(Management(self._collector, self._some_link(), spec)) as management:
+            return management.count()
+
+    def headers(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
+        """Yields the messages that wait in a queue without their bodies, some in a list."""
+        with closing(Management(self._collector, self._some_link(), spec)) as management:
+            for page in management.pages():
+                yield [self._message(headers, b"", spec.destination) for headers in page]
 
     def restore(self, link: Link) -> None:
         """Restores on a new link what existed on the lost one, and sends the frames that it did not write. Raises

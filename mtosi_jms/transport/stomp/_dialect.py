@@ -89,6 +89,10 @@ class Dialect(ABC):
     def message_id(self, headers: Mapping[str, str]) -> str | None:
         """JMSMessageID of a received message; it stays the same at a redelivery."""
 
+    @abstractmethod
+    def origin(self, headers: Mapping[str, str]) -> Destination | None:
+        """Where a message in the broker's dead-letter queue was sent to."""
+
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
         """The broker's name for the connection, if the CONNECTED frame has it."""
         return None
@@ -166,6 +170,10 @@ class ActiveMQ(Dialect):
 
     def message_id(self, headers: Mapping[str, str]) -> str | None:
         return headers.get("message-id")
+
+    def origin(self, headers: Mapping[str, str]) -> Destination | None:
+        text = headers.get("original-destination")
+        return None if text is None else self.destination(text, {})
 
     def connection_id(self, headers: Mapping[str, str], client_id: str) -> str | None:
         """It is in `session`, unless the client id is there."""
@@ -245,7 +253,7 @@ class Artemis(Dialect):
             parts.append(f"{_OWN} IS NULL OR {_OWN} <> '{owner}'")
         if parts:
             text = parts[0] if len(parts) == 1 else " AND ".join(f"({part})" for part in parts)
-            headers["selector"] = f"{_CONVERTING}{text}"
+            headers["selector"] = f"{CONVERTING}{text}"
         if spec.durable is not None:
             headers["durable-subscription-name"] = spec.durable
         return headers
@@ -262,6 +270,10 @@ class Artemis(Dialect):
         known = headers.get("__HDR_MESSAGE_ID") or headers.get("amqMessageId")
         number = headers.get("message-id", "").rpartition(",")[2]
         return known or (f"ID:artemis-{number}" if number else None)
+
+    def origin(self, headers: Mapping[str, str]) -> Destination | None:
+        text = headers.get("_AMQ_ORIG_ADDRESS")
+        return None if text is None else _made(Topic if headers.get("_AMQ_ORIG_ROUTING_TYPE") == "0" else Queue, text)
 
 
 def _routing(destination: Destination) -> str:
@@ -282,7 +294,7 @@ _MODES: Final = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'
 _WORD: Final = re.compile(r"'(?:[^']|'')*'|[^\W\d][\w$]*")
 _OWN: Final = "__AMQ_CID"
 """The property with which the broker itself marks the messages of a connection."""
-_CONVERTING: Final = "convert_string_expressions:"
+CONVERTING: Final = "convert_string_expressions:"
 """Prefix of a selector that compares text with numbers."""
 
 

@@ -17,6 +17,7 @@ from mtosi_jms.errors import ConfigError, EncodeError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, MessageType, Properties, PropertyValue, is_property_name
 from mtosi_jms.jms.typed import Retype, as_text, from_text
+from mtosi_jms.transport._descriptor import ORIGINAL_DESTINATION
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
 from mtosi_jms.transport.stomp._dialect import Dialect
 from mtosi_jms.transport.stomp._frames import escaped
@@ -116,7 +117,7 @@ def incoming(
         JmsMessage(
             body=body,
             message_type=message_type,
-            properties=_properties(headers, retype),
+            properties=_properties(headers, retype, dialect.origin(headers)),
             destination=consumed,
             reply_to=None if reply_to is None else resolve(reply_to) or dialect.destination(reply_to, {}),
             delivery_mode=DeliveryMode.PERSISTENT
@@ -135,8 +136,11 @@ def incoming(
     )
 
 
-def _properties(headers: Mapping[str, str], retype: Retype) -> Properties:
-    return Properties.trusted({name: retype(name, value) for name, value in headers.items() if _is_property(name)})
+def _properties(headers: Mapping[str, str], retype: Retype, origin: Destination | None) -> Properties:
+    found = {name: retype(name, value) for name, value in headers.items() if _is_property(name)}
+    if origin is not None:
+        found[ORIGINAL_DESTINATION] = str(origin)
+    return Properties.trusted(found)
 
 
 @lru_cache(1024)

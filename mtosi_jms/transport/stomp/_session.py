@@ -155,6 +155,15 @@ class StompSession(BufferedSession[Entry, Feed]):
             self.channel.check_reader(spec.destination)
         yield from self.channel.browse(spec)
 
+    def _count(self, spec: ConsumerSpec) -> int:
+        return self.channel.count(spec) if self._is_managed() else super()._count(spec)
+
+    def _headers(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
+        return self.channel.headers(spec) if self._is_managed() else self._browse(spec)
+
+    def _is_managed(self) -> bool:
+        return Capability.BROWSE not in self.channel.dialect.capabilities
+
     def _temporary(self, kind: type[T]) -> T:
         self._check_open()
         return self.channel.make_temporary(kind)
