@@ -387,7 +387,7 @@ def test_redrive_sends_each_message_to_where_it_came_from(
     ]
     filled(connection, [*parked, JmsMessage(body=b"from nowhere")])
     assert "MessageRefusedError  queue:THERE" in run("browse", "queue:HERE")[1]
-    told, out, err = run("redrive", "queue:HERE", *words)
+    told, _, err = run("redrive", "queue:HERE", *words)
     assert told == code, err
     there = waiting(connection, THERE)
     assert [(message.body, message.properties) for message in there] == [(body, {"n": 1}) for body in back]
