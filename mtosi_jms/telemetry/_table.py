@@ -64,19 +64,19 @@ _MESSAGING: Final = (
     "server.port",
 )
 _COUNTED: Final = {
-    Count.DUPLICATES: "batches that came again, and copies of messages that an inbox has recognised",
+    Count.DUPLICATES: "batches that came again, copies that an inbox has recognised",
     Count.GAPS: "batches that were missing when their exchange ended",
     Count.ORPHANS: "replies that belong to no exchange",
-    Count.PARKED: "messages sent to a dead-letter destination",
-    Count.RECONNECTS: "connections that were lost and made again",
-    Count.REDELIVERIES: "messages that the provider had handed out before",
+    Count.PARKED: "messages moved to dead letters",
+    Count.RECONNECTS: "connections made again",
+    Count.REDELIVERIES: "messages delivered before",
     Count.REJECTS: "messages that cannot be read, or are refused",
 }
 _GAUGES: Final = {
-    Gauge.OUTBOX_DEPTH: ("{message}", "messages of an outbox that the provider has not confirmed"),
-    Gauge.OUTBOX_AGE: ("s", "how long the oldest of them has waited"),
-    Gauge.INBOX_SIZE: ("{message}", "messages of an inbox that are not done with"),
-    Gauge.DEAD: ("{message}", "messages of an outbox or inbox that are not sent or handed out any more"),
+    Gauge.OUTBOX_DEPTH: ("{message}", "unconfirmed messages of an outbox"),
+    Gauge.OUTBOX_AGE: ("s", "age of the oldest one"),
+    Gauge.INBOX_SIZE: ("{message}", "unsettled messages of an inbox"),
+    Gauge.DEAD: ("{message}", "dead messages of an outbox or inbox"),
     Gauge.IN_HAND: ("{request}", "requests over HTTP that are being answered"),
     Gauge.ITERATORS: ("{iterator}", "open iterators of clients over HTTP"),
 }
