@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import keyword
+import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +21,28 @@ from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
 from mtosi_codegen.pipeline import Result, generate
 from mtosi_codegen.wanted import UNKNOWN
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
-from mtosi_jms.cli.arguments import local
+from mtosi_jms.cli.arguments import local, nearest
+from mtosi_jms.cli.parsing import SHOWING, Parser, commands_of, complete, shown_as, write_manual
 from mtosi_jms.cli.program import WRONG_USAGE, run_program
 from mtosi_jms.cli.terminal import problem, say, tell
+from mtosi_jms.cli.terminal import write as say_lines
 from mtosi_jms.errors import MtosiError, SchemaError
 
 if TYPE_CHECKING:
     from mtosi_codegen.docs import Examples
 
 _FIX = "run mtosi-codegen generate with the same arguments"
+_EXAMPLES = {
+    "generate": "wsdl/ --package acme.stubs --out src",
+    "check": "wsdl/ --package acme.stubs --out src",
+    "inspect": "wsdl/",
+    "docs": "wsdl/ --out pages",
+    "templates": "templates",
+    "deploy": "wsdl/ --deployment os.toml --out deployed",
+    "verify": "wsdl/ --package acme.stubs --out src",
+    "sample": "getManagedElement wsdl/ --min",
+    "help": "generate",
+}
 _MOVE = "not generated, so keep it elsewhere"
 
 
@@ -37,12 +52,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: arguments without the program's name; None for the arguments of the process.
     """
+    if argv is None:
+        complete(lambda command: _parser())
     return run_program(_run, argv, problems="mtosi-codegen")
 
 
 def _run(arguments: list[str]) -> int:
+    parser = _parser()
+    if not arguments:
+        parser.print_help(sys.stderr)
+        return WRONG_USAGE
     try:
-        args = _parser().parse_args(arguments)
+        args = parser.parse_args(shown_as(arguments))
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else WRONG_USAGE
     command: Callable[[argparse.Namespace], int] = args.run
@@ -62,9 +83,15 @@ def _version() -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mtosi-codegen", description="Typed Python from WSDL and XML Schema.")
+    parser = Parser(
+        prog="mtosi-codegen",
+        description="Typed Python from WSDL and XML Schema.",
+        epilog="mtosi-codegen help COMMAND explains a command, with an example.",
+    )
+    for option, does in SHOWING.items():
+        parser.add_argument(option, action="store_true", help=does)
     parser.add_argument("--version", action="version", version=f"mtosi-codegen {_version()}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND", title="commands")
     for name, run, about in (
         ("generate", _generate, "write the package"),
         ("check", _check, "compare the package on disk with what generate would write"),
@@ -95,7 +122,26 @@ def _parser() -> argparse.ArgumentParser:
     cli_deploy.add_parser(commands)
     cli_templates.add_parser(commands)
     cli_proof.add_parsers(commands, _names, _package)
+    shown = commands.add_parser("help", help="explain a command; write pages for man")
+    shown.add_argument("about", nargs="?", metavar="COMMAND")
+    shown.add_argument("--man", type=local, metavar="DIR", help="write the help of all commands as pages for man")
+    shown.set_defaults(run=partial(_help, parser))
+    for name, example in _EXAMPLES.items():
+        commands.choices[name].epilog = f"Example: mtosi-codegen {name} {example}"
     return parser
+
+
+def _help(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+    commands = commands_of(parser)
+    if args.about is not None and args.about not in commands:
+        raise argparse.ArgumentError(None, f"there is no command {args.about!r}; {nearest(args.about, commands)}")
+    if args.man is None:
+        say_lines(commands.get(args.about, parser).format_help().rstrip("\n"))
+    else:
+        one = [(command, command.description or parser.description or "") for command in commands.values()]
+        written = write_manual(args.man, [(parser, parser.description or ""), *one])
+        say(f"{args.man}: {len(written)} pages; man -l {written[0]}")
+    return 0
 
 
 def _names(text: str) -> list[str]:

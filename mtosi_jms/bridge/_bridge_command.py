@@ -1,7 +1,7 @@
 """Forwards events of a CORBA Notification Service to JMS, or messages of JMS to a channel.
 
 One side is a channel: corbaloc:..., corbaname:... or the path of a file with an object reference, of the channel or of
-its factory. The other side is queue:NAME, topic:NAME or a name in --names. With --profile mtnm it may also be a TOML
+its factory. The other side is queue:NAME, topic:NAME or a name in --names. With --mapping mtnm it may also be a TOML
 file that has a topic for each category. Prints one line that begins with `ready`. After SIGTERM or SIGINT it forwards
 what it has received, then ends.
 
@@ -10,7 +10,7 @@ With --login the channel belongs to an element manager of MTNM. --from is then t
 the session is lost, the bridge begins a new one.
 
 Events that cannot become a message, and messages that cannot become an event, are reported and left out; the others are
-forwarded. A lost connection is reported and opened again. With --profile mtnm, subscribers also get EventLossOccured
+forwarded. A lost connection is reported and opened again. With --mapping mtnm, subscribers also get EventLossOccured
 and EventLossCleared.
 """
 
@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--ems", metavar="NAME", help="with --login: name of its EmsSessionFactory_I in the naming service --from"
     )
     parser.add_argument(
-        "--profile",
+        "--mapping",
         choices=("omg", "mtnm"),
         default="omg",
         help="omg: the mapping of formal/04-10-09; mtnm: MTNM events become MTOSI notifications (%(default)s)",
@@ -99,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--release", choices=("2.0", "4.0"), default="2.0", help="mtnm: release of MTOSI (%(default)s)")
     parser.add_argument("--charset", metavar="NAME", help="mtnm: character set of texts, such as gbk")
     parser.add_argument(
-        "--filter",
+        "--selector",
         type=selector,
         metavar="S",
         help='condition on fields or properties, such as "layerRate > 20"; the source evaluates it',
@@ -123,12 +123,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--outbox", type=local, metavar="DIR", help="folder to store messages in until the provider has them"
     )
     parser.add_argument(
-        "--listen",
+        "--listen-host",
         metavar="HOST",
         default="127.0.0.1",
         help="address of this host that the channel calls (%(default)s)",
     )
-    parser.add_argument("--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen")
+    parser.add_argument(
+        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen-host"
+    )
     parser.add_argument("--duration", type=seconds, metavar="S", help="end after S seconds")
     add_monitor(parser)
     add_json(parser, "one JSON document at the end")
@@ -142,8 +144,8 @@ def run(args: argparse.Namespace) -> int:
     from_channel, to_channel = _is_channel(args.source), _is_channel(args.sink)
     if from_channel is to_channel:
         raise argparse.ArgumentError(None, "one of --from and --to is a channel, and the other a destination of JMS")
-    if args.profile == "mtnm" and to_channel:
-        raise argparse.ArgumentError(None, "--profile mtnm goes from a channel to JMS")
+    if args.mapping == "mtnm" and to_channel:
+        raise argparse.ArgumentError(None, "--mapping mtnm goes from a channel to JMS")
     password = _ems_password(args, from_channel=from_channel)
     if args.durable is not None and to_channel and args.client_id is None:
         args.client_id = args.durable
@@ -152,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         monitoring = stack.enter_context(monitored(args))
         telemetry = monitoring.telemetry
         keep = _keep(args) if from_channel else None
-        orb = stack.enter_context(Orb(OrbOptions(listen=args.listen, advertise=args.advertise, keep=keep)))
+        orb = stack.enter_context(Orb(OrbOptions(listen=args.listen_host, advertise=args.advertise, keep=keep)))
         counts = _Counts()
 
         def find() -> Channel:
@@ -253,8 +255,8 @@ def _destination(args: argparse.Namespace, names: Connection) -> tuple[Destinati
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{text}: {error}") from None
     topics = found.get("topics", found)
-    if args.profile != "mtnm" or not topics or not all(isinstance(one, str) for one in topics.values()):
-        raise ConfigError(f"{text}: a topic by category, for --profile mtnm, such as Fault = 'topic:alarms'")
+    if args.mapping != "mtnm" or not topics or not all(isinstance(one, str) for one in topics.values()):
+        raise ConfigError(f"{text}: a topic by category, for --mapping mtnm, such as Fault = 'topic:alarms'")
     return names.names.lookup(next(iter(topics.values()))), topics
 
 
@@ -284,17 +286,17 @@ def _options(
     from mtosi_jms.jms.selector import parse
 
     constraint = args.constraint
-    if args.filter and _is_channel(args.source):
+    if args.selector and _is_channel(args.source):
         if constraint:
-            raise argparse.ArgumentError(None, "--filter and --constraint say the same")
-        constraint = to_etcl(parse(args.filter))
+            raise argparse.ArgumentError(None, "--selector and --constraint say the same")
+        constraint = to_etcl(parse(args.selector))
     outbox = None if args.outbox is None else stack.enter_context(Outbox(args.outbox))
     watch_outbox(names.telemetry, outbox)
-    mapper, loss_mapper = _mappers(args, names, topics, stack) if args.profile == "mtnm" else (None, None)
+    mapper, loss_mapper = _mappers(args, names, topics, stack) if args.mapping == "mtnm" else (None, None)
     return BridgeOptions(
-        rules=BridgeRules(profile="mtosi" if args.profile == "mtnm" else "omg"),
+        rules=BridgeRules(profile="mtosi" if args.mapping == "mtnm" else "omg"),
         constraint=constraint,
-        selector=args.filter or "",
+        selector=args.selector or "",
         durable=args.durable,
         batch=args.batch,
         outbox=outbox,

@@ -46,16 +46,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     publish.add_argument("files", nargs="*", metavar="FILE", help="events, one JSON object a line (standard input)")
     subscribe = actions.add_parser("subscribe", help="print events")
     subscribe.add_argument(
-        "--filter", metavar="C", default="", help="condition for the channel, in Extended TCL: \"$x == 'y'\""
+        "--constraint", metavar="C", default="", help="condition for the channel, in Extended TCL: \"$x == 'y'\""
     )
     subscribe.add_argument("--pull", action="store_true", help="fetch events; without it, the channel calls us")
     subscribe.add_argument("--count", type=positive, metavar="N", help="end after N events")
     subscribe.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
     subscribe.add_argument(
-        "--listen", metavar="HOST", default="127.0.0.1", help="address the channel calls (%(default)s)"
+        "--listen-host", metavar="HOST", default="127.0.0.1", help="address the channel calls (%(default)s)"
     )
     subscribe.add_argument(
-        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen"
+        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen-host"
     )
     for action in (publish, subscribe):
         action.add_argument(
@@ -143,7 +143,7 @@ def _text(file: str, name: str) -> str:
 
 
 def _subscribe(args: argparse.Namespace) -> int:
-    with until_signalled() as stop, Orb(OrbOptions(listen=args.listen, advertise=args.advertise)) as orb:
+    with until_signalled() as stop, Orb(OrbOptions(listen=args.listen_host, advertise=args.advertise)) as orb:
         channel = orb.channel(_address(args), args.channel)
         seen = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
     if args.count is not None and seen < args.count and not stop.is_set():
@@ -153,7 +153,7 @@ def _subscribe(args: argparse.Namespace) -> int:
 
 
 def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
-    source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.filter)
+    source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.constraint)
     source.connect()
     terminal.ready(f"ready: {channel.name}")
     seen, waited = 0, 0.0
@@ -167,7 +167,7 @@ def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
 
 
 def _pushed(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
-    source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.filter)
+    source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.constraint)
     changed, seen = threading.Condition(), 0
     lost: list[str] = []
 

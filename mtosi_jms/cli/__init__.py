@@ -12,31 +12,26 @@ Standard error says what was wrong, one problem a line.
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
 from mtosi_jms.cli import terminal
+from mtosi_jms.cli.arguments import nearest
+from mtosi_jms.cli.parsing import SHOWING, Parser, complete, shown_as
 from mtosi_jms.cli.program import WRONG_USAGE, run_program
 from mtosi_jms.registry import registered, registered_module
 
-__all__ = ["COMMANDS", "EXAMPLES", "main", "parser_for"]
+__all__ = ["COMMANDS", "EXAMPLES", "GROUPS", "check_command", "main", "parser_for"]
 
 COMMANDS: Final = {name: command["does"] for name, command in registered("commands").items()}
 """Each command and what it does, in the order of the help."""
 EXAMPLES: Final = {name: command["example"] for name, command in registered("commands").items()}
 """For each command the arguments of an example, which `--help` shows."""
-_GLOBAL_OPTIONS: Final = ("--quiet", "--no-color")
-
-
-class _HelpFormatter(argparse.HelpFormatter):
-    """Keeps the paragraphs of a description apart."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        paragraphs = text.strip().split("\n\n")
-        return "\n\n".join(super(_HelpFormatter, self)._fill_text(one, width, indent) for one in paragraphs)
+GROUPS: Final = ("exchange", "landing", "broker", "bridge", "tools")
+"""The groups of commands, in the order of the help."""
 
 
 class _ShowVersion(argparse.Action):
@@ -55,41 +50,67 @@ class _ShowVersion(argparse.Action):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, by default that of the process's arguments, and return its exit code."""
+    if argv is None:
+        complete(parser_for)
     return run_program(_run, argv)
+
+
+class _Parser(Parser):
+    """Lists the commands in groups."""
+
+    def format_help(self) -> str:
+        width = max(map(len, COMMANDS))
+        groups: dict[str, list[str]] = {title: [] for title in GROUPS}
+        for name, command in registered("commands").items():
+            groups[command["group"]].append(f"  {name.ljust(width)}  {command['does']}")
+        lines = [f"usage: {self.prog} COMMAND [options]", "", *textwrap.wrap(self.description or "", 78)]
+        for title, commands in groups.items():
+            lines += ["", f"{title}:", *commands]
+        lines += [
+            "",
+            "options of every command:",
+            *(f"  {name.ljust(width)}  {does}" for name, does in SHOWING.items()),
+        ]
+        lines += ["", f"{self.prog} help COMMAND explains a command, with an example; {self.prog} --version"]
+        return "\n".join(lines) + "\n"
 
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
     """The parser of the command line, with the arguments of one command; otherwise with the list of commands. Raises
     MissingExtraError: the command lacks an optional library."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="mtosi-jms",
         description="MTOSI over JMS: send, receive, inspect and analyse requests, replies and notifications of an OSS.",
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show program's version number and exit")
-    parser.add_argument("--quiet", action="store_true", help="print only results and problems, no notes or progress")
-    parser.add_argument("--no-color", action="store_true", help="print no colours, as with the variable NO_COLOR")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for option, does in SHOWING.items():
+        parser.add_argument(option, action="store_true", help=does)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     for name in (command,) if command in COMMANDS else COMMANDS:
         subparser = subparsers.add_parser(name, help=COMMANDS[name])
         if name == command:
             module = registered_module("commands", name)
             subparser.description = module.__doc__
-            subparser.formatter_class = _HelpFormatter
             subparser.epilog = f"Example: mtosi-jms {name} {EXAMPLES[name]}"
             module.add_arguments(subparser)
             subparser.set_defaults(run=module.run)
     return parser
 
 
-def _run(arguments: list[str]) -> int:
-    arguments = _shown_as(arguments)
-    command = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if command is not None and command not in COMMANDS:
-        from mtosi_jms.cli.arguments import nearest
+def check_command(name: str) -> None:
+    """Raises ArgumentError: there is no such command; it suggests one."""
+    if name not in COMMANDS:
+        raise argparse.ArgumentError(
+            None,
+            f"there is no command {name!r}; {nearest(name, COMMANDS)} (usage: mtosi-jms COMMAND ...; mtosi-jms help lists them)",
+        )
 
-        terminal.problem(f"there is no command {command!r}; {nearest(command, COMMANDS)}")
-        terminal.write("usage: mtosi-jms COMMAND ...; mtosi-jms --help lists the commands", stream=sys.stderr)
-        return WRONG_USAGE
+
+def _run(arguments: list[str]) -> int:
+    arguments = shown_as(arguments)
+    command = next((argument for argument in arguments if not argument.startswith("-")), None)
+    if command is not None:
+        check_command(command)
     parser = parser_for(command)
     try:
         args = parser.parse_args(arguments)
@@ -124,12 +145,3 @@ def _tell_slow_core() -> None:
         terminal.note(
             "XML is read by the Python core, slower than by the native one: mtosi-jms doctor says how to get it"
         )
-
-
-def _shown_as(arguments: list[str]) -> list[str]:
-    """The arguments without those before the command that say how it shows things; they are obeyed."""
-    own = list(itertools.takewhile(_GLOBAL_OPTIONS.__contains__, arguments))
-    terminal.be_quiet("--quiet" in own)
-    if "--no-color" in own:
-        os.environ["NO_COLOR"] = "1"
-    return arguments[len(own) :]

@@ -55,7 +55,7 @@ _BATCH: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_files(parser, "a SOAP envelope")
     parser.add_argument(
-        "--names", type=count, default=_NAMES, metavar="N", help="names to show for each type of object (%(default)s)"
+        "--show", type=count, default=_NAMES, metavar="N", help="names to show for each type of object (%(default)s)"
     )
     parser.add_argument("--show-secrets", action="store_true", help="show credentials in the header")
     add_json(parser, "one JSON line for each file")
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     for file in files_in(args.files):
         try:
             document = load(file)
-            facts = facts_of(document, names=args.names, secrets=args.show_secrets)
+            facts = facts_of(document, names=args.show, secrets=args.show_secrets)
         except (MtosiError, OSError) as error:
             terminal.problem(error_text(file, error))
             code = 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, add_stubs
+from mtosi_jms.cli.parsing import completed_by
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.service.registry import services_of
@@ -17,9 +18,18 @@ from mtosi_jms.xmlbind import registered_packages
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("word", nargs="?", default="", help="part of a service's or operation's name")
+    word = parser.add_argument("word", nargs="?", default="", help="part of a service's or operation's name")
+    completed_by(word, operation_names)
     add_stubs(parser)
     add_json(parser, "a line of JSON for each operation")
+
+
+def operation_names() -> list[str]:
+    """The operations of the shipped stubs."""
+    load_stubs(())
+    return sorted(
+        {one.name for package in registered_packages() for two in services_of(package) for one in two.operations}
+    )
 
 
 def run(args: argparse.Namespace) -> int:

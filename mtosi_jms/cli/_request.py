@@ -18,10 +18,12 @@ from lxml import etree
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli._contents import listed_in
 from mtosi_jms.cli._objects import fill, plain
+from mtosi_jms.cli._operations import operation_names
 from mtosi_jms.cli.arguments import add_release, add_stubs, add_validation, as_usage, count, seconds, validation_of
 from mtosi_jms.cli.calls import PreparedCall, Reply
 from mtosi_jms.cli.documents import error_text
 from mtosi_jms.cli.log import log_in_lines
+from mtosi_jms.cli.parsing import completed_by
 from mtosi_jms.cli.providers import add_provider, open_connection, time_limits
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
 from mtosi_jms.exchange import Requestor
@@ -87,7 +89,10 @@ def _reply(response: XmlObject | RawXml) -> Reply:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("operation", metavar="[SERVICE.]OPERATION", help="the operation, such as getManagedElement")
+    operation = parser.add_argument(
+        "operation", metavar="[SERVICE.]OPERATION", help="the operation, such as getManagedElement"
+    )
+    completed_by(operation, operation_names)
     add_provider(parser)
     parser.add_argument("--to", required=True, metavar="NAME", help="destination where the supplier listens")
     parser.add_argument("--reply-to", metavar="NAME", help="destination for replies (a temporary queue)")

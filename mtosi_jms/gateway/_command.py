@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sender", default=_SENDER, metavar="URI", help=f"our logical name, senderURI ({_SENDER})")
     parser.add_argument(
-        "--topic",
+        "--category-topic",
         action="append",
         default=[],
         metavar="CATEGORY=NAME",
@@ -114,7 +114,7 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop, monitor
         raise ConfigError(f"{args.spill}: no such folder")
     validate = validation_of(args)
     store = Store(args.memory * 2**20, args.spill)
-    topics = dict(_topic(text) for text in args.topic)
+    topics = dict(_topic(text) for text in args.category_topic)
     with ExitStack() as stack:
         requestor = Requestor(connection, sender_uri=args.sender, temporary_reply=True, validate=validate)
         stack.enter_context(requestor)
@@ -134,7 +134,7 @@ def _serve(connection: Connection, args: argparse.Namespace, stop: Stop, monitor
 def _topic(text: str) -> tuple[str, str]:
     category, equals, name = text.partition("=")
     if not equals or not category or not name:
-        raise argparse.ArgumentError(None, f"--topic {text}: CATEGORY=NAME is needed")
+        raise argparse.ArgumentError(None, f"--category-topic {text}: CATEGORY=NAME is needed")
     return category, name
 
 

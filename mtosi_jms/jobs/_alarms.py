@@ -24,7 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--latest", action="store_true", help="also write each alarm's last state, OUT/latest/*.parquet"
     )
-    parser.add_argument("--object", metavar="CLASS", help="the class of alarms, if your stubs have another name for it")
+    parser.add_argument(
+        "--class",
+        dest="alarm_class",
+        metavar="CLASS",
+        help="the class of alarms, if your stubs have another name for it",
+    )
     add_engine(parser, "Parquet tables")
     add_stubs(parser)
     add_job(parser, out="out/alarms", allow_empty=NO_MESSAGE)
@@ -37,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
 
     with as_usage():
         load_stubs(args.stubs)
-        class_for(args.object or ALARM)
+        class_for(args.alarm_class or ALARM)
     options = AlarmOptions(
         landing=args.landing,
-        object_type=args.object or ALARM,
+        object_type=args.alarm_class or ALARM,
         latest=args.latest,
         stubs=",".join(args.stubs),
         **shared(args),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
+from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
@@ -65,6 +66,8 @@ __all__ = [
     "redeliver",
 ]
 
+_OF_JAVA: Final = frozenset(("amqp", "amqps", "tcp", "ssl", "nio", "failover", "mqtt", "vm", "http", "https"))
+"""Schemes of addresses for other programs and clients than ours."""
 PROVIDERS: Final = MappingProxyType({scheme: row["module"] for scheme, row in registered("transports").items()})
 """The module for each URL scheme. It is imported at its first use, so its optional library may be missing."""
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
@@ -140,7 +143,13 @@ def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
     if scheme.lower() not in PROVIDERS or not colon:
         shown = f"scheme {scheme!r}" if colon else "a URL without a scheme"  # the rest may hold a password
         known = ", ".join(f"{name}:" for name in PROVIDERS)
-        raise ConfigError(f"{shown}: no provider serves it; use one of {known}, such as stomp://HOST:PORT")
+        if scheme.lower() in _OF_JAVA and colon:
+            hint = "use STOMP, or its Java client by a URL that begins with jvm:, as mtosi-jms broker up prints"
+        else:
+            near = get_close_matches(scheme.lower(), PROVIDERS, 1) if colon else []
+            meant = f"did you mean {near[0]}:? " if near else ""
+            hint = f"{meant}use one of {known}, such as stomp://HOST:PORT"
+        raise ConfigError(f"{shown}: no provider serves it; {hint}")
     return url, scheme.lower()
 
 

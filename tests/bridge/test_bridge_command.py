@@ -95,7 +95,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         f"bridge.{os.getpid()}",
         artemis.endpoints.url("stomp"),
     )
-    words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--profile", "mtnm", "--json")
+    words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--mapping", "mtnm", "--json")
     commands.append(Command("bridge", *words))
     commands[0].await_line("ready")
     push(orb, address, *(alarm(number) for number in range(10)))
@@ -132,7 +132,7 @@ def test_an_element_manager_that_asks_for_a_login(
     ior = tmp_path / "ems.ior"
     words = ("--from", str(ior), "--login", USER, "--password-file", str(file), "--to", f"queue:{name}")
     with Ems(ems_command, ior, channel_ior) as ems:
-        commands.append(Command("bridge", *words, "--url", url, "--profile", "mtnm", "--json"))
+        commands.append(Command("bridge", *words, "--url", url, "--mapping", "mtnm", "--json"))
         commands[0].await_line("ready")
         push(orb, jacorb_address, alarm(0))
         ems.do("lose 20140725140203.0+0800 4711")
@@ -248,8 +248,8 @@ def test_messages_reach_a_java_consumer_by_its_filter(
     [
         (["--from", "queue:a", "--to", "queue:b"], "one of --from and --to is a channel"),
         (["--from", "corbaloc::h:1/x", "--to", "corbaname::h:1#x"], "one of --from and --to is a channel"),
-        (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--profile", "mtnm"], "--profile mtnm goes from a channel"),
-        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--filter", "a ="], "selector"),
+        (["--from", "queue:a", "--to", "corbaloc::h:1/x", "--mapping", "mtnm"], "--mapping mtnm goes from a channel"),
+        (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--selector", "a ="], "selector"),
         (["--to", "queue:a"], "--from"),
         (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--ems", "a"], "--ems goes with --login"),
         (["--from", "corbaloc::h:1/x", "--to", "queue:a", "--login", "a"], "--login goes with --password-file"),

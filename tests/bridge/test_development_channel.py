@@ -83,7 +83,7 @@ def test_a_state_that_cannot_be_read(tmp_path: Path, command: Run) -> None:
 
 @pytest.mark.parametrize("how", [(), ("--pull",)])
 def test_what_is_published_is_printed(jacorb_address: str, tmp_path: Path, command: Run, how: tuple[str, ...]) -> None:
-    told = ["--at", jacorb_address, *how, "--count", "2", "--timeout", "60", "--filter", "$type_name == 'Alarm'"]
+    told = ["--at", jacorb_address, *how, "--count", "2", "--timeout", "60", "--constraint", "$type_name == 'Alarm'"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", "mtosi_jms", "channel", "subscribe", *told],

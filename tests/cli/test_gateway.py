@@ -255,7 +255,7 @@ def test_a_topic_wants_a_queue_for_what_is_not_taken(activemq: Any, capsys: pyte
         (("gateway", "--url", "memory:"), "one of the arguments --to --forward is required"),
         (("gateway", "--url", "memory:", "--forward", "http://a"), "go together"),
         (("gateway", "--url", "memory:", "--to", "queue:a", "--listen", "here"), "HOST:PORT"),
-        (("gateway", "--url", "memory:", "--to", "queue:a", "--topic", "x"), "CATEGORY=NAME"),
+        (("gateway", "--url", "memory:", "--to", "queue:a", "--category-topic", "x"), "CATEGORY=NAME"),
         (("gateway", "--url", "memory:", "--destination", "queue:a", "--forward", "ftp://a"), "http: or https:"),
         (("gateway", "--url", "memory:", "--to", "queue:a", "--logins", "no-such-file"), "no-such-file"),
         (("serve", "--http", "192.0.2.7:1", "--without-login"), "cannot listen"),

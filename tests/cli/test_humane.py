@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
-from shutil import which
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mtosi_jms.cli import COMMANDS, EXAMPLES, main
+from mtosi_codegen.cli import main as codegen
+from mtosi_jms.cli import COMMANDS, EXAMPLES, GROUPS, main
 
 
 @pytest.mark.parametrize("command", list(COMMANDS))
@@ -47,37 +51,82 @@ def test_operations(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no operation has 'nothing-of-the-kind'" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("mtosi-jms ing", ["ingest"]),
-        ("mtosi-jms ingest --allow", ["--allow-empty"]),
-        ("mtosi-jms queue br", ["browse"]),
+        ("mtosi-jms ing", "ingest"),
+        ("mtosi-jms ingest --allow", "--allow-empty"),
+        ("mtosi-jms --quiet queue br", "browse"),
+        ("mtosi-jms request getActiveAlarmsC", "getActiveAlarmsCount"),
+        ("mtosi-codegen insp", "inspect"),
     ],
 )
-def test_bash_completes(line: str, wanted: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "bash"]) == 0
-    words = line.split()
-    ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _mtosi_jms; echo ${{COMPREPLY[*]}}"
-    done = subprocess.run(
-        ["bash", "-c", f"{capsys.readouterr().out}\n{ask}"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == wanted
+def test_a_shell_completes_commands_options_and_values(line: str, wanted: str, tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(answer)}
+    asked |= {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}
+    program = line.split(maxsplit=1)[0].replace("-", "_")
+    subprocess.run([sys.executable, "-m", program], env={**os.environ, **asked}, check=False)
+    assert answer.read_text().split() == [wanted]
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_know_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_for_a_shell_completes_both_programs(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert [name for name in COMMANDS if name not in script] == []
+    assert "mtosi-jms" in script
+    assert "mtosi-codegen" in script
+
+
+@pytest.mark.parametrize(("program", "names"), [(main, list(COMMANDS)), (codegen, ["generate", "docs", "help"])])
+def test_help_texts_and_man_pages_are_one_source(
+    program: Callable[[list[str]], int], names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `help` shows of a command, word for word, is in its page."""
+    assert program(["help", "--man", str(tmp_path)]) == 0
+    capsys.readouterr()
+    for name in names:
+        assert program(["help", name]) == 0
+        told = capsys.readouterr().out
+        (page,) = tmp_path.glob(f"*-{name}.1")
+        shown = set(re.findall(r"\w+", re.sub(r"\\f[A-Z]|\\/|\\,", "", page.read_text()).replace("\\", "").lower()))
+        of_argparse = "usage positional arguments options h help show this help message and exit"
+        assert set(re.findall(r"\w+", told.lower())) - shown <= set(of_argparse.split())
+
+
+def test_the_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    told = capsys.readouterr().out
+    assert re.findall(r"^(\w+):$", told, re.MULTILINE) == list(GROUPS)
+    assert sorted(re.findall(r"^  ([a-z]\S*)", told, re.MULTILINE)) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "hint"),
+    [
+        (main, "queue browse queue:X --lmit 3", "there is no option --lmit; did you mean --limit?"),
+        (main, "serve --destinaton queue:X", "there is no option --destinaton; did you mean --destination?"),
+        (main, "queue brows queue:X", "did you mean browse?"),
+        (main, "help ingst", "did you mean ingest?"),
+        (main, "queue count queue:X --url amqp://h:1", "a URL that begins with jvm:"),
+        (main, "queue count queue:X --url tcp://h:1", "a URL that begins with jvm:"),
+        (main, "queue count queue:X --url stmop://h:1", "did you mean stomp:?"),
+        (codegen, "generat x", "did you mean generate?"),
+        (codegen, "inspect --bindngs all x", "did you mean --bindings?"),
+    ],
+)
+def test_what_was_meant_is_suggested(
+    program: Callable[[list[str]], int], line: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program(line.split()) in (1, 2)
+    assert hint in capsys.readouterr().err
 
 
 def test_quiet_leaves_notes_out(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["queue", "copy", "queue:A", "--to", "queue:B", "--url", "memory:quiet", "--dry-run"]
     assert main(line) == 0
     noted = capsys.readouterr()
-    assert main(["--quiet", "--no-color", *line]) == 0
+    assert main([*line, "--quiet", "--no-color"]) == 0
     quiet = capsys.readouterr()
     assert quiet.out == noted.out
     assert "note:" not in quiet.err

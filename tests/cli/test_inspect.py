@@ -116,7 +116,7 @@ def test_a_batch_is_told_whole(file: Path, inspected: Inspect) -> None:
 def test_people_get_plain_lines(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = {key: RESPONSE[key] for key in ("activityName", "msgType", "correlationId", "communicationPattern")}
     file.write_text(envelope(BATCH, **values, batchSequenceNumber="1", activityStatus=""), encoding="utf-8")
-    assert main(["inspect", str(file), "--names", "2"]) == 0
+    assert main(["inspect", str(file), "--show", "2"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert [line.split(maxsplit=2) for line in out.splitlines()[2:] if not line.startswith("warning")] == [

@@ -33,6 +33,8 @@ OPTIONAL = {
     "zeep": ("mtosi_jms.integrations", "mtosi_jms.integrations._wsdl_request"),
     "requests": ("mtosi_jms.integrations",),  # zeep's own
     "rich": ("mtosi_jms.cli", "mtosi_codegen.cli"),
+    "argcomplete": ("mtosi_jms.cli",),
+    "argparse_manpage": ("mtosi_jms.cli",),
     "stomp": ("mtosi_jms.transport.stomp",),
     "starlette": ("mtosi_jms.gateway", "mtosi_jms.console"),
     "uvicorn": ("mtosi_jms.gateway",),

@@ -238,7 +238,7 @@ def test_the_command(
     assert "engine local" in shown.err
     assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms"]
     assert main(["alarms", "no", "--out", "out"]) == 1
-    assert main(["alarms", "landing", "--out", "out", "--object", "NoSuch"]) == 2
+    assert main(["alarms", "landing", "--out", "out", "--class", "NoSuch"]) == 2
     assert "no such class in the stubs" in capsys.readouterr().err
     assert main(["alarms"]) == 2
     for only_spark in (["--where", "active"], ["--format", "csv"], ["--conf", "a=b"]):
