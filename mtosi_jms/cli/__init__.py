@@ -100,10 +100,8 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
 def check_command(name: str) -> None:
     """Raises ArgumentError: there is no such command; it suggests one."""
     if name not in COMMANDS:
-        raise argparse.ArgumentError(
-            None,
-            f"there is no command {name!r}; {nearest(name, COMMANDS)} (usage: mtosi-jms COMMAND ...; mtosi-jms help lists them)",
-        )
+        hint = f"{nearest(name, COMMANDS)} (usage: mtosi-jms COMMAND; mtosi-jms help lists them)"
+        raise argparse.ArgumentError(None, f"there is no command {name!r}; {hint}")
 
 
 def _run(arguments: list[str]) -> int:
