@@ -98,10 +98,12 @@ class Markers:
     Attributes:
         tests: by id the tests that hold it, each as `path::name`.
         misplaced: `path:line` of each marker that counts for nothing, since it marks no test or names no plain texts.
+        long: tests that `make test` leaves out.
     """
 
     tests: dict[str, list[str]] = field(default_factory=dict)
     misplaced: list[str] = field(default_factory=list)
+    long: set[str] = field(default_factory=set)
 
 
 def documents(folder: Path = ROOT / "tests" / "conformance" / "obligations") -> list[Document]:
@@ -127,29 +129,35 @@ def markers(folder: Path = ROOT / "tests") -> Markers:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         name = path.relative_to(folder.parent).as_posix()
         counted = set()
-        for test, marker in _markers(tree, name):
+        marks = list(_marks(tree, name))
+        found.long.update(test for test, mark in marks if "pytest.mark.endurance" in map(ast.unparse, _plain(mark)))
+        for test, marker in ((test, call) for test, mark in marks for call in _calls(mark)):
             ids = [one.value for one in marker.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
             if len(ids) == len(marker.args) and ids:
                 counted.add(marker)
                 for identifier in ids:
                     found.tests.setdefault(identifier, []).append(test)
         found.misplaced.extend(f"{name}:{call.lineno}" for call in _calls(tree) if call not in counted)
-    return Markers(
-        {identifier: list(dict.fromkeys(tests)) for identifier, tests in found.tests.items()}, found.misplaced
-    )
+    once = {identifier: list(dict.fromkeys(tests)) for identifier, tests in found.tests.items()}
+    return Markers(once, found.misplaced, found.long)
 
 
-def _markers(parent: ast.AST, name: str) -> Iterator[tuple[str, ast.Call]]:
-    """The markers in a module or class with what they mark: a test, its parameters counting for it, a class, a file."""
+def _marks(parent: ast.AST, name: str) -> Iterator[tuple[str, ast.expr]]:
+    """The marks in a module or class with what they mark: a test, its parameters counting for it, a class, a file."""
     for node in ast.iter_child_nodes(parent):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inside = f"{name}::{node.name}"
             if node.name.startswith(("test", "Test")):
-                yield from ((inside, call) for decorator in node.decorator_list for call in _calls(decorator))
+                yield from ((inside, decorator) for decorator in node.decorator_list)
             if isinstance(node, ast.ClassDef):
-                yield from _markers(node, inside)
+                yield from _marks(node, inside)
         elif isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["pytestmark"]:
-            yield from ((name, call) for call in _calls(node.value))
+            yield name, node.value
+
+
+def _plain(mark: ast.expr) -> Sequence[ast.expr]:
+    """The marks of a whole test, class or file, not of some of its parameters."""
+    return mark.elts if isinstance(mark, ast.List) else [mark]
 
 
 def _calls(parent: ast.AST) -> Iterator[ast.Call]:
@@ -179,6 +187,8 @@ def problems(known: Sequence[Document], found: Markers) -> list[str]:
             told.append(f"{one.id}: not applicable, and yet there is a test, or one is to come")
         if not (one.not_applicable or held or one.pending):
             told.append(f"{one.id}: no test holds it ({one.text})")
+        if held and all(any(test.startswith(long) for long in found.long) for test in found.tests[one.id]):
+            told.append(f"{one.id}: only tests that take long hold it")
     return told
 
 

@@ -89,6 +89,7 @@ import pytest
 @pytest.mark.parametrize("x", [1])
 def test_one(x): ...
 
+@pytest.mark.endurance
 @pytest.mark.obligation("R3")
 class TestTwo:
     @pytest.mark.obligation("R1")
@@ -116,6 +117,7 @@ def test_markers_of_functions_parameters_classes_and_files(page: ModuleType, tmp
         "R6": ["tests/test_b.py"],
     }
     assert found.misplaced == []
+    assert found.long == {two}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +151,8 @@ def test_what_must_not_be_is_told(page: ModuleType) -> None:
     assert "not applicable, and yet" in told(held, absent)[0]
     assert "not applicable, and yet" in told(none, dataclasses.replace(absent, pending="work"))[0]
     assert "no obligation has this id; a::b" in told(held)[0]
+    assert "only tests that take long" in told(dataclasses.replace(held, long={"a::b"}), line)[0]
+    assert told(page.Markers({"R1": ["a::b", "a::c"]}, long={"a::b"}), line) == []
     assert "in two documents" in told(held, line, line)[0]
     promise = dataclasses.replace(line, kind="promise", happens="error")
     assert told(held, promise) == []

@@ -279,7 +279,12 @@ class TestAtFault:
     @pytest.mark.parametrize(
         ("changes", "error", "said"),
         [
-            ({"password": "wrong-s3cret"}, LoginRefusedError, "(?i)jms"),
+            pytest.param(
+                {"password": "wrong-s3cret"},
+                LoginRefusedError,
+                r"JMS.*(password is invalid|AMQ229031: Unable to validate user|failed to authenticate)",
+                marks=pytest.mark.obligation("001-I20"),
+            ),
             ({"classpath": []}, ConfigError, r"classpath has no class .*classpath=\[\.\.\.\]"),
             ({"classpath": "/no/such.jar"}, ConfigError, "/no/such.jar: no such file or folder"),
             ({"names": None}, ConfigError, r"say nothing of java\.naming\.factory\.initial"),
