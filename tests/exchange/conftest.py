@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.errors import MtosiFault
+from mtosi_jms.jms import JmsMessage
 from mtosi_jms.service import RequestContext
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
@@ -109,6 +111,11 @@ def _no_thread_is_left() -> Iterator[None]:
     """Every thread of a test ends with it."""
     with threads_end():
         yield
+
+
+def with_bodies(change: Callable[[bytes], bytes]) -> Callable[[list[JmsMessage]], list[JmsMessage]]:
+    """For `exchange(tamper=...)`: replies whose bodies are changed."""
+    return lambda replies: [replace(one, body=change(one.body)) for one in replies]
 
 
 def fault_of(action: Callable[[], Any]) -> MtosiFault:

@@ -34,7 +34,7 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import SUPPLIER, ManualClock, Tamper, duplicate, exchange, gap, reorder
 
 from ..waiting import PATIENCE, background
-from .conftest import NE1, NE7, SmallEms, numbers
+from .conftest import NE1, NE7, SmallEms, numbers, with_bodies
 
 SHORT = Timeouts(gap=0.02)
 END = "MTOSI_batchSequenceEndOfReply"
@@ -498,10 +498,7 @@ def test_header_and_properties_that_disagree_are_protocol_errors(
 def test_a_place_in_the_properties_alone_is_enough() -> None:
     seen: list[Any] = []
 
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        return [dataclasses.replace(one, body=_without_batch_fields(one.body)) for one in replies]
-
-    with exchange([SmallEms(3)], tamper=tamper) as pair:
+    with exchange([SmallEms(3)], tamper=with_bodies(_without_batch_fields)) as pair:
         retrieval = pair.stub(ManagedElementRetrieval)
         options = CallOptions(on_reply=seen.append)
         batches = retrieval.get_all_managed_elements.batches(batch_size=2, options=options)

@@ -31,7 +31,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.testing import exchange, truncate
 
 from ..waiting import PATIENCE
-from .conftest import NE1, SmallEms, numbers
+from .conftest import NE1, SmallEms, numbers, with_bodies
 
 HEADER = re.compile(rb"<soap:Header>.*</soap:Header>", re.DOTALL)
 SOAP = b'<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/">%s</soap:Envelope>'
@@ -107,10 +107,7 @@ def test_a_reply_without_header_is_the_answer_with_a_warning() -> None:
     """It pairs by JMSCorrelationID."""
     seen: list[Any] = []
 
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        return [dataclasses.replace(one, body=HEADER.sub(b"", one.body)) for one in replies]
-
-    with exchange([SmallEms()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=with_bodies(lambda body: HEADER.sub(b"", body))) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         options = CallOptions(on_reply=seen.append)
         assert stub.get_managed_element(me_ref=NE1, options=options).me is not None
@@ -127,10 +124,8 @@ NIL = b' xmlns:i="http://www.w3.org/2001/XMLSchema-instance" i:nil="true"><'
 def test_header_fields_that_say_nothing(field: str, value: bytes) -> None:
     """Any of them leaves a response or a typed error; the exchange ends."""
 
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        element = re.compile(f"{field}>[^<]*<".encode())
-        return [dataclasses.replace(one, body=element.sub(field.encode() + value, one.body)) for one in replies]
-
+    element = re.compile(f"{field}>[^<]*<".encode())
+    tamper = with_bodies(lambda body: element.sub(field.encode() + value, body))
     with exchange([SmallEms(1)], tamper=tamper, timeouts=Timeouts(first_reply=0.05, gap=0.01)) as pair:
         batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
         with contextlib.suppress(MtosiError):
@@ -139,19 +134,13 @@ def test_header_fields_that_say_nothing(field: str, value: bytes) -> None:
 
 
 def test_warnings_that_nobody_listens_to_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        return [dataclasses.replace(one, body=one.body.replace(b">SUCCESS<", b">SUPER<")) for one in replies]
-
-    with exchange([SmallEms()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=with_bodies(lambda body: body.replace(b">SUCCESS<", b">SUPER<"))) as pair:
         assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
     assert "a reply of getManagedElement with 2 warnings, correlation id " in caplog.text
 
 
 def test_an_error_without_fault_is_a_fault() -> None:
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        return [dataclasses.replace(one, body=one.body.replace(b">RESPONSE<", b"> ERROR <")) for one in replies]
-
-    with exchange([SmallEms()], tamper=tamper) as pair:
+    with exchange([SmallEms()], tamper=with_bodies(lambda body: body.replace(b">RESPONSE<", b"> ERROR <"))) as pair:
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(MtosiFault, match="msgType ERROR and no fault") as caught:
             stub.get_managed_element(me_ref=NE1)
@@ -159,13 +148,8 @@ def test_an_error_without_fault_is_a_fault() -> None:
 
 
 def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error() -> None:
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        odd = b"<x:odd xmlns:x='urn:x'/></"
-        return [
-            dataclasses.replace(one, body=re.sub(rb"</(?=\w+:getManagedElementResponse)", odd, one.body))
-            for one in replies
-        ]
-
+    end, odd = re.compile(rb"</(?=\w+:getManagedElementResponse)"), b"<x:odd xmlns:x='urn:x'/></"
+    tamper = with_bodies(lambda body: end.sub(odd, body))
     seen: list[Any] = []
     with exchange([SmallEms()], tamper=tamper) as pair:
         stub = pair.stub(ManagedElementRetrieval)
