@@ -49,7 +49,6 @@ def calling(retrieval: Any, paired: Callable[..., Pair], keeping: KeepingEms) ->
     return lambda **options: client(retrieval, pair.requestor, pair.destination, **options)
 
 
-@pytest.fixture
-def ne() -> Callable[[str], dict[str, Any]]:
+def ne(name: str) -> dict[str, Any]:
     """The arguments of getManagedElement."""
-    return lambda name: {"meRef": {"rdn": [{"type": "MD", "value": "EMS1"}, {"type": "ME", "value": name}]}}
+    return {"meRef": {"rdn": [{"type": "MD", "value": "EMS1"}, {"type": "ME", "value": name}]}}

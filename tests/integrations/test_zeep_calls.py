@@ -27,8 +27,9 @@ from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.testing import Pair
 from mtosi_jms.xmlbind import RawXml
 
+from .conftest import ne
+
 Calling = Callable[..., Client]
-Named = Callable[[str], dict[str, Any]]
 Paired = Callable[..., Pair]
 
 
@@ -38,7 +39,7 @@ def field(envelope: Any, name: str) -> Any:
 
 
 class TestCalls:
-    def test_an_operation_is_called_as_zeep_has_it(self, calling: Calling, ne: Named) -> None:
+    def test_an_operation_is_called_as_zeep_has_it(self, calling: Calling) -> None:
         ems = calling()
         answer = ems.service.getManagedElement(**ne("NE-2"))
         assert isinstance(ems, zeep.Client)
@@ -46,7 +47,7 @@ class TestCalls:
         assert answer.header.mtopHeader.msgType == "RESPONSE"
         assert serialize_object(answer, dict)["body"]["me"]["name"]["rdn"][1] == {"type": "ME", "value": "NE-2"}
 
-    def test_values_of_zeeps_types_are_taken(self, calling: Calling, ne: Named) -> None:
+    def test_values_of_zeeps_types_are_taken(self, calling: Calling) -> None:
         ems = calling()
         factory = ems.type_factory("http://www.tmforum.org/mtop/fmw/xsd/nam/v1")
         by_factory = factory.NamingAttributeType(**ne("NE-3")["meRef"])
@@ -80,9 +81,7 @@ class TestCalls:
         body = pair.scripted.take().envelope.body
         assert type(body.message.common_event_information[0]).__name__ == "Heartbeat"
 
-    def test_a_destination_may_be_an_object_or_another_one(
-        self, retrieval: Any, paired: Paired, ne: Named, keeping: Any
-    ) -> None:
+    def test_a_destination_may_be_an_object_or_another_one(self, retrieval: Any, paired: Paired, keeping: Any) -> None:
         pair = paired(keeping)
         elsewhere = client(retrieval, pair.requestor, Queue("NOBODY"))
         assert "queue:NOBODY" in repr(elsewhere)
@@ -91,7 +90,7 @@ class TestCalls:
         assert here.getManagedElement(**ne("NE-1")).body.me.name.rdn[1].value == "NE-1"
 
     def test_the_wrong_element_in_an_answer_is_a_protocol_error(
-        self, retrieval: Any, paired: Paired, ne: Named, keeping: Any
+        self, retrieval: Any, paired: Paired, keeping: Any
     ) -> None:
         pair = paired()
         ems = client(retrieval, pair.requestor, pair.destination)
@@ -106,7 +105,7 @@ class TestCalls:
 
 
 class TestHeaders:
-    def test_what_is_given_of_the_header_joins_ours(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_what_is_given_of_the_header_joins_ours(self, calling: Calling, keeping: Any) -> None:
         given = {"originatorURI": "urn:case:7", "priority": "7", "correlationId": "case 4711"}
         calling().service.getManagedElement(**ne("NE-1"), _soapheaders={"mtopHeader": given})
         (context,) = keeping.contexts
@@ -115,7 +114,7 @@ class TestHeaders:
         assert context.header.activity_name == "getManagedElement"
         assert context.message.priority == 7
 
-    def test_who_asks_and_how_is_the_requestors(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_who_asks_and_how_is_the_requestors(self, calling: Calling, keeping: Any) -> None:
         given = {"senderURI": "urn:other", "replyToURI": "urn:lost", "msgType": "RESPONSE", "destinationURI": "x"}
         given |= {"communicationPattern": "MultipleBatchResponse", "requestedBatchSize": 3, "communicationStyle": "RPC"}
         calling().service.getManagedElement(**ne("NE-1"), _soapheaders={"mtopHeader": given})
@@ -123,7 +122,7 @@ class TestHeaders:
         assert (header.sender_uri, header.reply_to_uri, header.msg_type) == ("jms/RequestorOS", None, "REQUEST")
         assert header.communication_pattern == "SimpleResponse"
 
-    def test_header_blocks_may_be_a_list(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_header_blocks_may_be_a_list(self, calling: Calling, keeping: Any) -> None:
         ems = calling()
         header = ems.get_element(clark(HDR, "header"))(originatorURI="urn:case:8")
         other = etree.Element("{urn:other}ticket")
@@ -133,7 +132,7 @@ class TestHeaders:
         assert keeping.contexts[0].header.originator_uri == "urn:case:8"
         assert history.last_sent["envelope"].find(".//{urn:other}ticket") is not None
 
-    def test_default_headers_hold_for_each_call(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_default_headers_hold_for_each_call(self, calling: Calling, keeping: Any) -> None:
         ems = calling()
         ems.set_default_soapheaders({"mtopHeader": {"originatorURI": "urn:all"}})
         ems.service.getManagedElement(**ne("NE-1"))
@@ -141,11 +140,11 @@ class TestHeaders:
         assert [context.header.originator_uri for context in keeping.contexts] == ["urn:all", "urn:all"]
 
     @pytest.mark.parametrize("given", [{"mtopHaeder": {}}, "mtopHeader", ["mtopHeader"]])
-    def test_what_is_no_header_is_refused(self, calling: Calling, ne: Named, given: Any) -> None:
+    def test_what_is_no_header_is_refused(self, calling: Calling, given: Any) -> None:
         with pytest.raises(ConfigError, match="_soapheaders: "):
             calling().service.getManagedElement(**ne("NE-1"), _soapheaders=given)
 
-    def test_options_of_a_call(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_options_of_a_call(self, calling: Calling, keeping: Any) -> None:
         ems = calling(options=CallOptions(priority=2, header={"originator_uri": "urn:a"}))
         ems.service.getManagedElement(**ne("NE-1"))
         ems.service.getManagedElement(**ne("NE-1"), _options=CallOptions(priority=8))
@@ -174,7 +173,7 @@ class Unheaded(zeep.Plugin):  # type: ignore[misc]
 
 
 class TestPlugins:
-    def test_history_has_the_envelopes_on_the_wire(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_history_has_the_envelopes_on_the_wire(self, calling: Calling, keeping: Any) -> None:
         history = HistoryPlugin()
         heard: list[Envelope] = []
         ems = calling(plugins=[history], options=CallOptions(on_reply=heard.append))
@@ -186,31 +185,31 @@ class TestPlugins:
         reply = etree.fromstring(heard[0].to_bytes())
         assert etree.tostring(received, method="c14n") == etree.tostring(reply, method="c14n")
 
-    def test_what_plugins_change_is_sent_and_read(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_what_plugins_change_is_sent_and_read(self, calling: Calling, keeping: Any) -> None:
         ems = calling(plugins=[Marking()])
         answer = ems.service.getManagedElement(**ne("NE-1"), _soapheaders={"mtopHeader": {"originatorURI": "x"}})
         assert keeping.contexts[0].header.originator_uri == "getManagedElement to queue:SUPPLIER.OS"
         assert answer.header.mtopHeader.senderURI == "marked"
 
-    def test_a_plugin_must_leave_the_header(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_a_plugin_must_leave_the_header(self, calling: Calling, keeping: Any) -> None:
         with pytest.raises(ConfigError, match="on_request: return the envelope to send, not an envelope without"):
             calling(plugins=[Unheaded()]).service.getManagedElement(**ne("NE-1"))
         assert keeping.contexts == []
 
-    def test_security_is_applied(self, calling: Calling, ne: Named) -> None:
+    def test_security_is_applied(self, calling: Calling) -> None:
         history = HistoryPlugin()
         ems = calling(plugins=[history], wsse=UsernameToken("ann", "geheim"))
         ems.service.getManagedElement(**ne("NE-1"))
         assert "geheim" in etree.tostring(history.last_sent["envelope"], encoding="unicode")
 
-    def test_a_message_can_be_made_and_not_sent(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_a_message_can_be_made_and_not_sent(self, calling: Calling, keeping: Any) -> None:
         ems = calling()
         envelope = ems.create_message(ems.service, "getManagedElement", **ne("NE-1"))
         assert field(envelope, "msgName") == "getManagedElementRequest"
         assert field(envelope, "senderURI") == "jms/RequestorOS"
         assert keeping.contexts == []
 
-    def test_a_hook_of_the_caller_has_the_last_word(self, calling: Calling, ne: Named, keeping: Any) -> None:
+    def test_a_hook_of_the_caller_has_the_last_word(self, calling: Calling, keeping: Any) -> None:
         def sign(envelope: Envelope) -> Envelope:
             assert envelope.header is not None
             assert envelope.header.originator_uri == "x"
@@ -225,7 +224,7 @@ class TestPlugins:
 
 
 class TestFaults:
-    def test_a_fault_is_zeeps_and_ours(self, calling: Calling, ne: Named) -> None:
+    def test_a_fault_is_zeeps_and_ours(self, calling: Calling) -> None:
         history = HistoryPlugin()
         ems = calling(plugins=[history])
         with pytest.raises(zeep.exceptions.Fault) as caught:
@@ -246,7 +245,7 @@ class TestFaults:
         assert fault.__cause__ is fault.fault
         assert history.last_received["envelope"].find(".//{*}Fault") is not None
 
-    def test_it_travels(self, calling: Calling, ne: Named) -> None:
+    def test_it_travels(self, calling: Calling) -> None:
         with pytest.raises(SoapFault) as caught:
             calling().service.getManagedElement(**ne("NE-99"))
         for other in (copy.deepcopy(caught.value), pickle.loads(pickle.dumps(caught.value))):
@@ -254,13 +253,13 @@ class TestFaults:
             assert type(other) is type(caught.value)
             assert other.detail.findtext(".//{*}reason") == caught.value.reason
 
-    def test_what_the_message_says_stays(self, calling: Calling, ne: Named) -> None:
+    def test_what_the_message_says_stays(self, calling: Calling) -> None:
         with pytest.raises(SoapFault) as caught:
             calling().service.getManagedElement(**ne("NE-99"))
         with pytest.raises(AttributeError, match=r"fault\.detail"):
             caught.value.detail = None
 
-    def test_a_fault_of_soap_12_has_subcodes(self, retrieval: Any, paired: Paired, ne: Named) -> None:
+    def test_a_fault_of_soap_12_has_subcodes(self, retrieval: Any, paired: Paired) -> None:
         soap = "http://www.w3.org/2003/05/soap-envelope"
         fault = (
             f'<e:Envelope xmlns:e="{soap}" xmlns:q="urn:q"><e:Body><e:Fault><e:Code><e:Value>e:Sender</e:Value>'
@@ -281,15 +280,15 @@ class TestTime:
         pair = paired()
         return client(retrieval, pair.requestor, pair.destination)
 
-    def test_a_call_has_its_time(self, silent: Client, ne: Named) -> None:
+    def test_a_call_has_its_time(self, silent: Client) -> None:
         with pytest.raises(ReplyTimeoutError, match="getManagedElement"):
             silent.service.getManagedElement(**ne("NE-1"), _options=CallOptions(timeout=0.02))
 
-    def test_the_time_of_zeeps_transport_holds(self, silent: Client, ne: Named) -> None:
+    def test_the_time_of_zeeps_transport_holds(self, silent: Client) -> None:
         with silent.transport.settings(timeout=0.02), pytest.raises(ReplyTimeoutError):
             silent.service.getManagedElement(**ne("NE-1"))
 
-    def test_so_does_that_of_a_given_transport(self, retrieval: Any, paired: Paired, ne: Named) -> None:
+    def test_so_does_that_of_a_given_transport(self, retrieval: Any, paired: Paired) -> None:
         pair = paired()
         ems = client(retrieval, pair.requestor, pair.destination, transport=zeep.Transport(operation_timeout=0.02))
         with pytest.raises(ReplyTimeoutError):
@@ -297,7 +296,7 @@ class TestTime:
 
 
 class TestThreads:
-    def test_threads_may_share_a_client(self, calling: Calling, ne: Named) -> None:
+    def test_threads_may_share_a_client(self, calling: Calling) -> None:
         ems = calling()
 
         def asked(number: int) -> str:
@@ -311,7 +310,7 @@ class TestThreads:
 
 
 class TestRaw:
-    def test_raw_responses_are_the_bytes_that_came(self, calling: Calling, ne: Named) -> None:
+    def test_raw_responses_are_the_bytes_that_came(self, calling: Calling) -> None:
         ems = calling(settings=zeep.Settings(raw_response=True))
         answer = ems.service.getManagedElement(**ne("NE-1"))
         assert answer.status_code == 200
@@ -321,7 +320,7 @@ class TestRaw:
         replies = list(ems.batches("getAllManagedElements", batch_size=3))
         assert [b"NE-4" in reply.content for reply in replies] == [False, True]
 
-    def test_settings_hold_for_a_while(self, calling: Calling, ne: Named) -> None:
+    def test_settings_hold_for_a_while(self, calling: Calling) -> None:
         ems = calling()
         with ems.settings(raw_response=True):
             assert ems.service.getManagedElement(**ne("NE-1")).content
@@ -340,7 +339,7 @@ class TestArguments:
         with pytest.raises(ConfigError, match=r"give mtosi_jms\.Requestor\(...\), not MemoryConnection"):
             client(retrieval, pair.connection, "queue:X")  # type: ignore[arg-type]
 
-    def test_services_and_ports_by_name(self, retrieval: Any, paired: Paired, keeping: Any, ne: Named) -> None:
+    def test_services_and_ports_by_name(self, retrieval: Any, paired: Paired, keeping: Any) -> None:
         pair = paired(keeping)
         ems = client(
             retrieval,

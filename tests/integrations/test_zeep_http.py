@@ -22,7 +22,7 @@ from mtosi_jms.integrations.zeep import client, read_wsdl
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 
-Named = Callable[[str], dict[str, Any]]
+from .conftest import ne
 
 
 class Server(ThreadingHTTPServer):
@@ -86,9 +86,7 @@ def server(keeping: Any) -> Iterator[Server]:
         yield server
 
 
-def test_a_set_with_jms_bindings_alone_is_called_over_http(
-    retrieval: Any, server: Server, ne: Named, keeping: Any
-) -> None:
+def test_a_set_with_jms_bindings_alone_is_called_over_http(retrieval: Any, server: Server, keeping: Any) -> None:
     history = HistoryPlugin()
     ems = client(retrieval, url=f"http://{server.address}/mer", plugins=[history], sender_uri="urn:oss")
     answer = ems.service.getManagedElement(**ne("NE-2"), _soapheaders={"mtopHeader": {"originatorURI": "urn:a"}})
@@ -101,13 +99,13 @@ def test_a_set_with_jms_bindings_alone_is_called_over_http(
     assert server.asked[0][0] == "/mer"
 
 
-def test_a_wsdl_with_an_http_binding(shared: Path, server: Server, ne: Named) -> None:
+def test_a_wsdl_with_an_http_binding(shared: Path, server: Server) -> None:
     folder = shared / "mtosi/4.0/ManageResourceInventory/IIS/wsdl/ManagedElementRetrieval"
     ems = client(folder / "ManagedElementRetrievalHttp.wsdl", url=f"http://{server.address}/")
     assert ems.service.getManagedElement(**ne("NE-2")).body.me.name.rdn[1].value == "NE-2"
 
 
-def test_faults_are_typed(retrieval: Any, server: Server, ne: Named) -> None:
+def test_faults_are_typed(retrieval: Any, server: Server) -> None:
     ems = client(retrieval, url=f"http://{server.address}/")
     with pytest.raises(EntityNotFoundFault, match="there is no MD=EMS1/ME=NE-9") as caught:
         ems.service.getManagedElement(**ne("NE-9"))
@@ -115,7 +113,7 @@ def test_faults_are_typed(retrieval: Any, server: Server, ne: Named) -> None:
 
 
 def test_a_login_in_the_url_is_sent_and_not_shown(
-    retrieval: Any, server: Server, ne: Named, caplog: pytest.LogCaptureFixture
+    retrieval: Any, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     history = HistoryPlugin()
@@ -127,7 +125,7 @@ def test_a_login_in_the_url_is_sent_and_not_shown(
     assert "YW5uOmdAaGVpbQ" not in shown
 
 
-def test_errors_of_the_way_are_ours_and_show_no_secret(retrieval: Any, ne: Named) -> None:
+def test_errors_of_the_way_are_ours_and_show_no_secret(retrieval: Any) -> None:
     with serving(lambda data: (200, b"")) as gone:
         pass
     ems = client(retrieval, url=f"http://ann:geheim@{gone.address}/?password=geheim")
@@ -136,7 +134,7 @@ def test_errors_of_the_way_are_ours_and_show_no_secret(retrieval: Any, ne: Named
     assert "geheim" not in f"{caught.value}{caught.value.__cause__}{ems!r}"
 
 
-def test_the_time_of_zeeps_transport_holds(retrieval: Any, ne: Named) -> None:
+def test_the_time_of_zeeps_transport_holds(retrieval: Any) -> None:
     done = threading.Event()
 
     def answer(data: bytes) -> tuple[int, bytes]:
@@ -153,7 +151,7 @@ def test_the_time_of_zeeps_transport_holds(retrieval: Any, ne: Named) -> None:
         done.set()
 
 
-def test_an_answer_that_is_no_soap_is_zeeps_to_tell(retrieval: Any, ne: Named) -> None:
+def test_an_answer_that_is_no_soap_is_zeeps_to_tell(retrieval: Any) -> None:
     with serving(lambda data: (503, b"<html>busy</html>")) as server:
         ems = client(retrieval, url=f"http://{server.address}/")
         with pytest.raises(zeep.exceptions.Fault, match="Unknown fault"):
@@ -164,7 +162,7 @@ def test_an_answer_that_is_no_soap_is_zeeps_to_tell(retrieval: Any, ne: Named) -
             ems.service.getManagedElement(**ne("NE-1"))
 
 
-def test_an_answer_with_a_document_type_is_refused(retrieval: Any, ne: Named) -> None:
+def test_an_answer_with_a_document_type_is_refused(retrieval: Any) -> None:
     bomb = b'<!DOCTYPE a [<!ENTITY b "c">]><e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/">&b;</e:Envelope>'
     with serving(lambda data: (200, bomb)) as server:
         ems = client(retrieval, url=f"http://{server.address}/")
@@ -179,7 +177,7 @@ def test_a_wrong_url_is_told(retrieval: Any, url: Any) -> None:
     assert "geheim" not in str(caught.value)
 
 
-def test_what_needs_jms_is_told(retrieval: Any, ne: Named) -> None:
+def test_what_needs_jms_is_told(retrieval: Any) -> None:
     with pytest.raises(ConfigError, match="options are for JMS"):
         client(retrieval, url="http://localhost/", options=CallOptions())
     ems = client(retrieval, url="http://localhost/")

@@ -18,6 +18,7 @@ from mtosi_codegen.model import Service
 from mtosi_jms.integrations.zeep import client
 from mtosi_jms.testing import exchange
 
+from .conftest import ne
 from .echoing import ZeepEcho
 
 RELEASES = {"2.0": (41, 242), "4.0": (48, 289)}
@@ -82,7 +83,7 @@ def test_all_operations_of_a_release(shared: Path, generated: Callable[..., Any]
 
 @pytest.mark.broker
 @pytest.mark.parametrize("kind", ["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
-def test_a_real_broker(kind: str, request: pytest.FixtureRequest, retrieval: Any, keeping: Any, ne: Any) -> None:
+def test_a_real_broker(kind: str, request: pytest.FixtureRequest, retrieval: Any, keeping: Any) -> None:
     url = request.getfixturevalue(kind).endpoints.url("stomp")
     with (
         mtosi.connect(url) as connection,

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
 NAMES = {
     "h": "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1",
     "m": "http://www.tmforum.org/mtop/fmw/xsd/msg/v1",
@@ -16,46 +12,19 @@ SOAP = {"1.1": "http://schemas.xmlsoap.org/soap/envelope/", "1.2": "http://www.w
 ERROR = "<h:header><h:msgType>ERROR</h:msgType><h:correlationId> 17 </h:correlationId></h:header>"
 KIND = f"<m:entityNotFound>{ERROR}<m:reason>no NE-7</m:reason></m:entityNotFound>"
 
-MakeEnvelope = Callable[..., bytes]
+"""An exception kind, with a header."""
+RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>NE-7</nam:value></nam:rdn>"
+GET_ME = f"<mer:getManagedElementRequest><mer:meRef>{RDN}</mer:meRef></mer:getManagedElementRequest>"
 
 
-@pytest.fixture(scope="session")
-def envelope() -> MakeEnvelope:
-    """Makes an envelope of what stands in the Header (None: there is none) and in the Body."""
-
-    def make(header: str | None, body: str = "<x/>", version: str = "1.1") -> bytes:
-        names = "".join(f' xmlns:{prefix}="{namespace}"' for prefix, namespace in NAMES.items())
-        head = "" if header is None else f"<s:Header>{header}</s:Header>"
-        return f'<s:Envelope xmlns:s="{SOAP[version]}"{names}>{head}<s:Body>{body}</s:Body></s:Envelope>'.encode()
-
-    return make
+def envelope(header: str | None, body: str = "<x/>", version: str = "1.1") -> bytes:
+    """An envelope of what stands in the Header (None: there is none) and in the Body."""
+    names = "".join(f' xmlns:{prefix}="{namespace}"' for prefix, namespace in NAMES.items())
+    head = "" if header is None else f"<s:Header>{header}</s:Header>"
+    return f'<s:Envelope xmlns:s="{SOAP[version]}"{names}>{head}<s:Body>{body}</s:Body></s:Envelope>'.encode()
 
 
-@pytest.fixture(scope="session")
-def error_header() -> str:
-    """The header of an error."""
-    return ERROR
-
-
-@pytest.fixture(scope="session")
-def kind() -> str:
-    """An exception kind, with a header."""
-    return KIND
-
-
-@pytest.fixture(scope="session")
-def fault_text() -> Callable[..., str]:
-    """Makes a SOAP 1.1 fault of its detail; None: there is none."""
-
-    def make(detail: str | None, code: str = "Client", words: str = "words", more: str = "") -> str:
-        tail = "" if detail is None else f"<detail>{detail}</detail>"
-        return f"<s:Fault><faultcode>{code}</faultcode><faultstring>{words}</faultstring>{more}{tail}</s:Fault>"
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def get_me() -> str:
-    """A request body."""
-    rdn = "<nam:rdn><nam:type>ME</nam:type><nam:value>NE-7</nam:value></nam:rdn>"
-    return f"<mer:getManagedElementRequest><mer:meRef>{rdn}</mer:meRef></mer:getManagedElementRequest>"
+def fault_text(detail: str | None, code: str = "Client", words: str = "words", more: str = "") -> str:
+    """A SOAP 1.1 fault of its detail; None: there is none."""
+    tail = "" if detail is None else f"<detail>{detail}</detail>"
+    return f"<s:Fault><faultcode>{code}</faultcode><faultstring>{words}</faultstring>{more}{tail}</s:Fault>"

@@ -15,7 +15,8 @@ from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.xmlbind import NIL, RawXml
 
-Make = Callable[..., bytes]
+from .conftest import GET_ME, envelope
+
 HEADER = "<h:header><h:msgType>REQUEST</h:msgType><h:correlationId>1</h:correlationId></h:header>"
 
 
@@ -24,8 +25,8 @@ def rules(envelope: Envelope) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
-def test_read_and_written_in_its_version(version: str, envelope: Make, get_me: str) -> None:
-    data = envelope(HEADER, get_me, version)
+def test_read_and_written_in_its_version(version: str) -> None:
+    data = envelope(HEADER, GET_ME, version)
     found = parse(data)
     assert (found.version, rules(found), found.fault) == (version, [], None)
     assert type(found.body) is GetManagedElementRequest
@@ -47,7 +48,7 @@ def test_built_and_read(version: str) -> None:
 
 
 @pytest.mark.obligation("C11")
-def test_header_children_in_any_order(envelope: Make) -> None:
+def test_header_children_in_any_order() -> None:
     fields = {"msgType": "REQUEST", "senderURI": "a", "correlationId": "1", "priority": "3"}
     texts = [f"<h:{key}>{text}</h:{key}>" for key, text in fields.items()]
     orders = [parse(envelope(f"<h:header>{''.join(parts)}</h:header>")) for parts in itertools.permutations(texts)]
@@ -57,7 +58,7 @@ def test_header_children_in_any_order(envelope: Make) -> None:
         assert set(rules(found)) <= {"order"}
 
 
-def test_other_header_blocks_are_kept_in_their_places(envelope: Make) -> None:
+def test_other_header_blocks_are_kept_in_their_places() -> None:
     blocks = '<a:one xmlns:a="urn:a" s:mustUnderstand="1">x</a:one>', '<b:two xmlns:b="urn:b"/>'
     found = parse(envelope(f"{blocks[0]}{HEADER}{blocks[1]}"))
     assert [block.tag for block in found.blocks] == ["{urn:a}one", "{urn:b}two"]
@@ -68,7 +69,7 @@ def test_other_header_blocks_are_kept_in_their_places(envelope: Make) -> None:
 
 
 @pytest.mark.obligation("P36")
-def test_of_several_headers_the_first_counts(envelope: Make) -> None:
+def test_of_several_headers_the_first_counts() -> None:
     second = HEADER.replace(">1<", ">2<")
     found = parse(envelope(HEADER + second))
     assert correlation_id(found.header) == "1"
@@ -79,7 +80,7 @@ def test_of_several_headers_the_first_counts(envelope: Make) -> None:
 
 @pytest.mark.obligation("001-S1")
 @pytest.mark.parametrize("header", [None, "", "<other/>"])
-def test_no_header(header: str | None, envelope: Make) -> None:
+def test_no_header(header: str | None) -> None:
     found = parse(envelope(header))
     assert found.header is None
     assert correlation_id(found.header) is None
@@ -88,22 +89,22 @@ def test_no_header(header: str | None, envelope: Make) -> None:
         parse(envelope(header), strict=True)
 
 
-def test_empty_body(envelope: Make) -> None:
+def test_empty_body() -> None:
     found = parse(envelope(HEADER, ""))
     assert found.body is None
     assert rules(found) == ["empty-body"]
     assert parse(found.encode()).content() == found.content()
 
 
-def test_two_body_children(envelope: Make, get_me: str) -> None:
-    found = parse(envelope(HEADER, f"{get_me}<y/>"))
+def test_two_body_children() -> None:
+    found = parse(envelope(HEADER, f"{GET_ME}<y/>"))
     assert type(found.body) is GetManagedElementRequest
     assert [element.tag for element in found.more] == ["y"]
     assert rules(found) == ["P36"]
     assert parse(found.encode()).more == found.more
 
 
-def test_an_unknown_body_stays_as_it_is(envelope: Make) -> None:
+def test_an_unknown_body_stays_as_it_is() -> None:
     found = parse(envelope(HEADER, '<z xmlns="urn:z" k="v"> <q>1</q> </z>'))
     assert isinstance(found.body, RawXml)
     assert parse(found.encode()).body == found.body
@@ -132,7 +133,7 @@ def test_what_is_no_envelope(data: bytes, words: str) -> None:
     "field",
     ["msgType", "senderURI", "correlationId", "requestedBatchSize", "batchSequenceEndOfReply", "activityStatus"],
 )
-def test_an_empty_header_element_counts_as_absent(field: str, form: str, envelope: Make) -> None:
+def test_an_empty_header_element_counts_as_absent(field: str, form: str) -> None:
     found = parse(envelope(f"<h:header>{form.format(field)}</h:header>"))
     assert found.header is not None
     assert header_text(found.header, field) is None
@@ -140,7 +141,7 @@ def test_an_empty_header_element_counts_as_absent(field: str, form: str, envelop
 
 @pytest.mark.obligation("R3c")
 @pytest.mark.parametrize("text", [" 1", "1 ", " a  b\t", "\n1\n", "ü€𝄞", "x" * 300])
-def test_the_correlation_id_is_kept_with_its_blanks(text: str, envelope: Make) -> None:
+def test_the_correlation_id_is_kept_with_its_blanks(text: str) -> None:
     found = parse(envelope(f"<h:header><h:correlationId>{text}</h:correlationId></h:header>"))
     assert correlation_id(found.header) == text
     assert correlation_id(parse(found.encode()).header) == text
@@ -165,8 +166,8 @@ DRESSES = {
 
 @pytest.mark.obligation("P37")
 @pytest.mark.parametrize("dress", DRESSES)
-def test_untouched_it_goes_out_as_it_came(dress: str, envelope: Make, get_me: str) -> None:
-    data = DRESSES[dress](envelope(HEADER, get_me))
+def test_untouched_it_goes_out_as_it_came(dress: str) -> None:
+    data = DRESSES[dress](envelope(HEADER, GET_ME))
     found = parse(data)
     assert type(found.body) is GetManagedElementRequest
     assert found.to_bytes() == data
@@ -175,7 +176,7 @@ def test_untouched_it_goes_out_as_it_came(dress: str, envelope: Make, get_me: st
     assert parse(found.encode()).body == found.body
 
 
-def test_what_equals_nothing_is_not_touched_either(envelope: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_equals_nothing_is_not_touched_either(monkeypatch: pytest.MonkeyPatch) -> None:
     data = envelope(HEADER, "<x>NaN</x>")
     monkeypatch.setattr(Envelope, "content", lambda self: float("nan"))
     found = parse(data)
@@ -216,10 +217,8 @@ def set_attribute(found: Envelope) -> None:
 @pytest.mark.parametrize(
     "change", [change_rdn, add_rdn, change_header, change_version, add_block, add_more, set_attribute]
 )
-def test_what_is_touched_anywhere_is_written_anew(
-    change: Callable[[Envelope], None], envelope: Make, get_me: str
-) -> None:
-    data = envelope(HEADER, get_me)
+def test_what_is_touched_anywhere_is_written_anew(change: Callable[[Envelope], None]) -> None:
+    data = envelope(HEADER, GET_ME)
     found = parse(data)
     change(found)
     written = found.to_bytes()
@@ -246,17 +245,17 @@ def test_what_cannot_be_xml_is_refused() -> None:
         Envelope(body=object()).to_bytes()
 
 
-def test_text_between_the_elements_is_told(envelope: Make) -> None:
+def test_text_between_the_elements_is_told() -> None:
     found = parse(envelope(HEADER).replace(b"<s:Body>", b"stray<s:Body>stray"))
     assert rules(found) == ["stray-text", "stray-text"]
 
 
-def test_elements_beside_header_and_body_are_told(envelope: Make) -> None:
+def test_elements_beside_header_and_body_are_told() -> None:
     found = parse(envelope(HEADER).replace(b"</s:Body>", b"</s:Body><s:Body/><z/>"))
     assert rules(found) == ["P36", "P36"]
 
 
-def test_read_from_a_file(envelope: Make, tmp_path: Path) -> None:
+def test_read_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "a.xml"
     file.write_bytes(envelope(HEADER))
     assert read(file).source == str(file)
@@ -275,7 +274,7 @@ def test_read_from_a_file(envelope: Make, tmp_path: Path) -> None:
         '<w:Security xmlns:w="urn:w">S3CRET</w:Security><h:header><h:security>S3CRET</h:security></h:header>',
     ],
 )
-def test_a_security_value_is_shown_nowhere(header: str, envelope: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_security_value_is_shown_nowhere(header: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     found = parse(envelope(header))
     told = (

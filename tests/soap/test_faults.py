@@ -15,7 +15,8 @@ from mtosi_jms.stubs.fmw.msg import EntityNotFound, EntityNotFoundFault, Invalid
 from mtosi_jms.stubs.mri.mer import GetManagedElementException
 from mtosi_jms.xmlbind import RawXml
 
-Make = Callable[..., bytes]
+from .conftest import ERROR, KIND, envelope, fault_text
+
 Text = Callable[..., str]
 CODES = {"1.1": "Server", "1.2": "Receiver"}
 
@@ -47,8 +48,8 @@ SHAPES = {
 
 @pytest.mark.obligation("C17")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_kind_reason_header_and_id(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
-    data = envelope(None, fault_text(SHAPES[shape].format(kind)))
+def test_kind_reason_header_and_id(shape: str) -> None:
+    data = envelope(None, fault_text(SHAPES[shape].format(KIND)))
     found = parse(data)
     fault = found.fault
     assert type(fault) is EntityNotFoundFault
@@ -64,14 +65,14 @@ def test_kind_reason_header_and_id(shape: str, envelope: Make, fault_text: Text,
     assert again.content() == found.content()
 
 
-def test_a_kind_that_the_operation_does_not_declare(envelope: Make, fault_text: Text, kind: str) -> None:
-    fault = fault_in(envelope(None, fault_text(WRAPPED.format(kind.replace("m:entityNotFound", "m:objectInUse")))))
+def test_a_kind_that_the_operation_does_not_declare() -> None:
+    fault = fault_in(envelope(None, fault_text(WRAPPED.format(KIND.replace("m:entityNotFound", "m:objectInUse")))))
     assert fault.kind == "objectInUse"
     assert fault.header is not None
 
 
-def test_a_kind_that_nobody_knows(envelope: Make, fault_text: Text, error_header: str) -> None:
-    inner = f'<k:moonIsDown xmlns:k="urn:k">{error_header}<k:reason>eclipse</k:reason></k:moonIsDown>'
+def test_a_kind_that_nobody_knows() -> None:
+    inner = f'<k:moonIsDown xmlns:k="urn:k">{ERROR}<k:reason>eclipse</k:reason></k:moonIsDown>'
     fault = fault_in(envelope(None, fault_text(WRAPPED.format(inner))))
     assert type(fault) is MtosiFault
     assert fault.kind == "moonIsDown"
@@ -81,8 +82,8 @@ def test_a_kind_that_nobody_knows(envelope: Make, fault_text: Text, error_header
 
 
 @pytest.mark.obligation("C17")
-def test_a_header_beside_the_kind_is_no_kind(envelope: Make, fault_text: Text, error_header: str) -> None:
-    for inner, shown in ((error_header, "getManagedElementException"), (f"{error_header}<moonIsDown/>", "moonIsDown")):
+def test_a_header_beside_the_kind_is_no_kind() -> None:
+    for inner, shown in ((ERROR, "getManagedElementException"), (f"{ERROR}<moonIsDown/>", "moonIsDown")):
         fault = fault_in(envelope(None, fault_text(WRAPPED.format(inner))))
         assert fault.kind == shown
         assert correlation_id(fault.header) == " 17 "
@@ -98,7 +99,7 @@ def test_a_header_beside_the_kind_is_no_kind(envelope: Make, fault_text: Text, e
         pytest.param('<x xsi:nil="true" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"/>', "words", id="nil"),
     ],
 )
-def test_detail_without_a_kind(detail: str | None, reason: str, envelope: Make, fault_text: Text) -> None:
+def test_detail_without_a_kind(detail: str | None, reason: str) -> None:
     data = envelope(None, fault_text(detail))
     found = parse(data)
     assert type(found.fault) is MtosiFault
@@ -108,19 +109,19 @@ def test_detail_without_a_kind(detail: str | None, reason: str, envelope: Make, 
     assert parse(found.encode()).content() == found.content()
 
 
-def test_plain_text_detail_speaks_where_nothing_else_does(envelope: Make, fault_text: Text) -> None:
+def test_plain_text_detail_speaks_where_nothing_else_does() -> None:
     assert fault_in(envelope(None, fault_text("  it broke ", words=""))).reason == "it broke"
 
 
 @pytest.mark.parametrize(
     ("code", "shown"), [("Client", "Client"), ("s:Server.Db", "Server.Db"), (" s:Client ", "Client"), ("", "")]
 )
-def test_codes_without_prefix(code: str, shown: str, envelope: Make, fault_text: Text) -> None:
+def test_codes_without_prefix(code: str, shown: str) -> None:
     assert fault_in(envelope(None, fault_text(None, code=code))).fault_code == shown
 
 
 @pytest.mark.parametrize("code", ["", " s:Client ", "Sender", "z:own"])
-def test_a_code_that_nobody_touched_stays(code: str, envelope: Make, fault_text: Text) -> None:
+def test_a_code_that_nobody_touched_stays(code: str) -> None:
     found = parse(envelope(None, fault_text(None, code=code)))
     assert f"<faultcode>{code}</faultcode>".encode() in found.encode()
     found.version = "1.2"
@@ -128,8 +129,8 @@ def test_a_code_that_nobody_touched_stays(code: str, envelope: Make, fault_text:
     assert parse(found.encode()).version == "1.2"
 
 
-def test_children_in_the_soap_namespace(envelope: Make, fault_text: Text, kind: str) -> None:
-    text = fault_text(WRAPPED.format(kind))
+def test_children_in_the_soap_namespace() -> None:
+    text = fault_text(WRAPPED.format(KIND))
     for part in ("faultcode", "faultstring", "detail"):
         text = text.replace(f"<{part}", f"<s:{part}").replace(f"</{part}", f"</s:{part}")
     fault = fault_in(envelope(None, text))
@@ -138,10 +139,10 @@ def test_children_in_the_soap_namespace(envelope: Make, fault_text: Text, kind: 
 
 
 @pytest.mark.obligation("001-S3")
-def test_soap_1_2(envelope: Make, kind: str) -> None:
+def test_soap_1_2() -> None:
     text = (
         "<s:Fault><s:Code><s:Value>s:Sender</s:Value></s:Code><s:Reason><s:Text xml:lang='en'>words</s:Text></s:Reason>"
-        f"<s:Detail>{WRAPPED.format(kind)}</s:Detail></s:Fault>"
+        f"<s:Detail>{WRAPPED.format(KIND)}</s:Detail></s:Fault>"
     )
     found = parse(envelope(None, text, "1.2"))
     assert type(found.fault) is EntityNotFoundFault
@@ -150,9 +151,9 @@ def test_soap_1_2(envelope: Make, kind: str) -> None:
 
 
 @pytest.mark.obligation("C17")
-def test_the_header_in_the_detail_counts(envelope: Make, fault_text: Text, kind: str) -> None:
+def test_the_header_in_the_detail_counts() -> None:
     outer = "<h:header><h:msgType>ERROR</h:msgType><h:correlationId>outer</h:correlationId></h:header>"
-    found = parse(envelope(outer, fault_text(WRAPPED.format(kind))))
+    found = parse(envelope(outer, fault_text(WRAPPED.format(KIND))))
     assert correlation_id(found.header) == " 17 "
     assert [block.tag.rpartition("}")[2] for block in found.blocks] == ["header"]
     assert parse(found.encode()).content() == found.content()
@@ -162,8 +163,8 @@ def test_the_header_in_the_detail_counts(envelope: Make, fault_text: Text, kind:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_changed_deep_inside_is_written(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
-    data = envelope(None, fault_text(SHAPES[shape].format(kind), more="<faultactor>urn:me</faultactor>"))
+def test_what_is_changed_deep_inside_is_written(shape: str) -> None:
+    data = envelope(None, fault_text(SHAPES[shape].format(KIND), more="<faultactor>urn:me</faultactor>"))
     found = parse(data)
     assert found.fault is not None
     found.fault.detail.reason = "changed"
@@ -182,10 +183,8 @@ def test_what_is_changed_deep_inside_is_written(shape: str, envelope: Make, faul
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_reason_that_is_changed_is_written_where_it_was(
-    shape: str, envelope: Make, fault_text: Text, kind: str
-) -> None:
-    found = parse(envelope(None, fault_text(SHAPES[shape].format(kind))))
+def test_a_reason_that_is_changed_is_written_where_it_was(shape: str) -> None:
+    found = parse(envelope(None, fault_text(SHAPES[shape].format(KIND))))
     assert found.fault is not None
     found.fault.reason = "changed"
     again = fault_in(found.to_bytes())
@@ -197,8 +196,8 @@ def test_a_reason_that_is_changed_is_written_where_it_was(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_reason_goes_with_other_changes(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
-    found = parse(envelope(None, fault_text(SHAPES[shape].format(kind))))
+def test_a_reason_goes_with_other_changes(shape: str) -> None:
+    found = parse(envelope(None, fault_text(SHAPES[shape].format(KIND))))
     assert found.fault is not None
     found.fault.reason = "changed"
     found.fault.detail.header.correlation_id = "18"
@@ -210,8 +209,8 @@ def test_a_reason_goes_with_other_changes(shape: str, envelope: Make, fault_text
 
 
 @pytest.mark.parametrize("shape", ["as-in-the-samples", "no-exception-around", "junk-inside", "unknown-exception"])
-def test_a_detail_that_is_exchanged_is_written(shape: str, envelope: Make, fault_text: Text, kind: str) -> None:
-    found = parse(envelope(None, fault_text(SHAPES[shape].format(kind))))
+def test_a_detail_that_is_exchanged_is_written(shape: str) -> None:
+    found = parse(envelope(None, fault_text(SHAPES[shape].format(KIND))))
     assert found.fault is not None
     found.fault.detail = EntityNotFound(header=header(), reason="another")
     assert fault_in(found.to_bytes()).reason == "another"
@@ -221,9 +220,7 @@ def test_a_detail_that_is_exchanged_is_written(shape: str, envelope: Make, fault
     "detail",
     [None, "", "<v:moonIsDown xmlns:v='urn:v'><v:why>x</v:why></v:moonIsDown>"],
 )
-def test_a_reason_without_a_kind_for_it_is_the_fault_string(
-    detail: str | None, envelope: Make, fault_text: Text
-) -> None:
+def test_a_reason_without_a_kind_for_it_is_the_fault_string(detail: str | None) -> None:
     found = parse(envelope(None, fault_text(detail)))
     assert found.fault is not None
     assert found.fault.reason == "words"
@@ -240,7 +237,7 @@ PARTS = {
 
 @pytest.mark.parametrize("version", PARTS)
 @pytest.mark.parametrize("code", [False, True])
-def test_words_and_code_that_did_not_come_are_written(version: str, code: bool, envelope: Make) -> None:
+def test_words_and_code_that_did_not_come_are_written(version: str, code: bool) -> None:
     given = {"1.1": "<faultcode>s:Client</faultcode>", "1.2": "<s:Code><s:Value>s:Client</s:Value></s:Code>"}[version]
     found = parse(envelope(None, PARTS[version].format(given if code else ""), version))
     assert found.fault is not None
@@ -329,8 +326,8 @@ def test_fault_classes_by_kind() -> None:
 
 
 @pytest.mark.obligation("C55")
-def test_a_fault_shows_no_security_value(envelope: Make, fault_text: Text, kind: str) -> None:
-    secret = kind.replace("</h:header>", "<h:security>S3CRET</h:security></h:header>")
+def test_a_fault_shows_no_security_value() -> None:
+    secret = KIND.replace("</h:header>", "<h:security>S3CRET</h:security></h:header>")
     found = parse(envelope(None, fault_text(WRAPPED.format(secret))))
     fault = found.fault
     assert fault is not None

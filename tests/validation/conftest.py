@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from mtosi_jms.validation import SchemaSet, Validator
@@ -38,8 +36,6 @@ FAULT = """<soap:Fault>
       </detail>
     </soap:Fault>"""
 
-MakeEnvelope = Callable[..., bytes]
-
 
 @pytest.fixture(scope="session")
 def own() -> Validator:
@@ -47,13 +43,10 @@ def own() -> Validator:
     return Validator(SchemaSet.load())
 
 
-@pytest.fixture(scope="session")
-def envelope() -> MakeEnvelope:
-    """Makes an envelope of a header block and body content; what is not given is valid."""
-
-    def make(header: str | None = HEADER, body: str = REQUEST, after: str = "") -> bytes:
-        head = "" if header is None else f"<soap:Header>\n    {header}\n  </soap:Header>"
-        return f"""<?xml version="1.0" encoding="UTF-8"?>
+def envelope(header: str | None = HEADER, body: str = REQUEST, after: str = "") -> bytes:
+    """An envelope of a header block and body content; what is not given is valid."""
+    head = "" if header is None else f"<soap:Header>\n    {header}\n  </soap:Header>"
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
 <soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/"
     xmlns:hdr="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1" xmlns:msg="http://www.tmforum.org/mtop/fmw/xsd/msg/v1"
     xmlns:nam="http://www.tmforum.org/mtop/fmw/xsd/nam/v1" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1">
@@ -62,11 +55,3 @@ def envelope() -> MakeEnvelope:
     {body}
   </soap:Body>{after}
 </soap:Envelope>""".encode()
-
-    return make
-
-
-@pytest.fixture(scope="session")
-def fault() -> str:
-    """A valid SOAP fault, to put into a body."""
-    return FAULT

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from mtosi_jms.validation import Report, Validator
 
-MakeEnvelope = Callable[..., bytes]
+from .conftest import FAULT, envelope
+
 REQUEST = "<mer:getManagedElementRequest><mer:meRef/></mer:getManagedElementRequest>"
 
 
@@ -17,12 +16,12 @@ def messages(report: Report) -> list[str]:
     return [issue.message for issue in report.issues if issue.kind == "envelope"]
 
 
-def test_a_request_is_valid(own: Validator, envelope: MakeEnvelope) -> None:
+def test_a_request_is_valid(own: Validator) -> None:
     assert own.validate_bytes(envelope()) == Report("", well_formed=True)
 
 
-def test_a_fault_without_a_soap_header_is_valid(own: Validator, envelope: MakeEnvelope, fault: str) -> None:
-    assert own.validate_bytes(envelope(None, fault)).valid
+def test_a_fault_without_a_soap_header_is_valid(own: Validator) -> None:
+    assert own.validate_bytes(envelope(None, FAULT)).valid
 
 
 def test_a_bare_element_is_judged_itself(own: Validator) -> None:
@@ -30,8 +29,8 @@ def test_a_bare_element_is_judged_itself(own: Validator) -> None:
     assert [issue.path for issue in report.issues] == ["/header/no"]
 
 
-def test_the_children_of_a_fault_detail_are_judged(own: Validator, envelope: MakeEnvelope, fault: str) -> None:
-    report = own.validate_bytes(envelope(None, fault.replace("msg:reason>", "msg:cause>")))
+def test_the_children_of_a_fault_detail_are_judged(own: Validator) -> None:
+    report = own.validate_bytes(envelope(None, FAULT.replace("msg:reason>", "msg:cause>")))
     (issue,) = report.issues
     assert issue.path == "/Envelope/Body/Fault/detail/getManagedElementException/entityNotFound/cause"
     assert issue.kind == "schema"
@@ -39,7 +38,7 @@ def test_the_children_of_a_fault_detail_are_judged(own: Validator, envelope: Mak
 
 @pytest.mark.obligation("P36")
 @pytest.mark.parametrize(("count", "header"), [(0, ""), (2, "<hdr:header/><hdr:header/>")])
-def test_p36_exactly_one_mtosi_header(own: Validator, envelope: MakeEnvelope, count: int, header: str) -> None:
+def test_p36_exactly_one_mtosi_header(own: Validator, count: int, header: str) -> None:
     (message,) = messages(own.validate_bytes(envelope(header)))
     assert message.startswith(f"holds {count} MTOSI headers")
 
@@ -54,17 +53,17 @@ def test_p36_exactly_one_mtosi_header(own: Validator, envelope: MakeEnvelope, co
         ("text", "Envelope holds text, 'text'"),
     ],
 )
-def test_what_may_not_follow_the_body(own: Validator, envelope: MakeEnvelope, after: str, words: str) -> None:
+def test_what_may_not_follow_the_body(own: Validator, after: str, words: str) -> None:
     found = messages(own.validate_bytes(envelope(after=after)))
     assert any(words in message for message in found)
 
 
-def test_a_header_stands_before_the_body(own: Validator, envelope: MakeEnvelope) -> None:
+def test_a_header_stands_before_the_body(own: Validator) -> None:
     document = envelope(None, after="<soap:Header><hdr:header/></soap:Header>")
     assert messages(own.validate_bytes(document)) == ["the Header has to stand before the Body"]
 
 
-def test_qualified_elements_may_follow_the_body(own: Validator, envelope: MakeEnvelope) -> None:
+def test_qualified_elements_may_follow_the_body(own: Validator) -> None:
     assert own.validate_bytes(envelope(after='<x:trailer xmlns:x="urn:x"/>')).valid
 
 
@@ -76,7 +75,7 @@ def test_qualified_elements_may_follow_the_body(own: Validator, envelope: MakeEn
         (REQUEST + "stray", "Body holds text, 'stray'"),
     ],
 )
-def test_what_a_body_holds(own: Validator, envelope: MakeEnvelope, body: str, words: str) -> None:
+def test_what_a_body_holds(own: Validator, body: str, words: str) -> None:
     (message,) = messages(own.validate_bytes(envelope(body=body)))
     assert words in message
 
@@ -95,14 +94,14 @@ def test_what_a_body_holds(own: Validator, envelope: MakeEnvelope, body: str, wo
         ("<detail>", "<detail>words", "detail holds text, 'words'"),
     ],
 )
-def test_what_a_fault_holds(own: Validator, envelope: MakeEnvelope, fault: str, old: str, new: str, words: str) -> None:
-    assert old in fault
-    (message,) = messages(own.validate_bytes(envelope(None, fault.replace(old, new))))
+def test_what_a_fault_holds(own: Validator, old: str, new: str, words: str) -> None:
+    assert old in FAULT
+    (message,) = messages(own.validate_bytes(envelope(None, FAULT.replace(old, new))))
     assert words in message
 
 
-def test_a_fault_code_without_a_prefix_is_accepted(own: Validator, envelope: MakeEnvelope, fault: str) -> None:
-    assert own.validate_bytes(envelope(None, fault.replace("soap:Server", "Client"))).valid
+def test_a_fault_code_without_a_prefix_is_accepted(own: Validator) -> None:
+    assert own.validate_bytes(envelope(None, FAULT.replace("soap:Server", "Client"))).valid
 
 
 def test_an_envelope_without_a_body(own: Validator) -> None:
@@ -116,8 +115,8 @@ def test_a_soap_1_2_envelope_is_named_as_such(own: Validator) -> None:
     assert "SOAP 1.2" in message
 
 
-def test_an_issue_of_the_envelope_has_line_and_path(own: Validator, envelope: MakeEnvelope, fault: str) -> None:
-    document = envelope(None, fault.replace("faultstring>", "soap:faultstring>"))
+def test_an_issue_of_the_envelope_has_line_and_path(own: Validator) -> None:
+    document = envelope(None, FAULT.replace("faultstring>", "soap:faultstring>"))
     (issue,) = own.validate_bytes(document).issues
     assert issue.path == "/Envelope/Body/Fault/faultstring"
     assert issue.line is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +12,7 @@ from mtosi_jms.validation._judge import Finding, judge
 from mtosi_jms.validation._messages import readable
 from mtosi_jms.xmlbind import ElementPaths
 
-MakeEnvelope = Callable[..., bytes]
+from .conftest import envelope
 
 SCHEMA = etree.XMLSchema(
     etree.fromstring(
@@ -118,7 +116,7 @@ def test_lines_beyond_the_reach_of_libxml2_are_right() -> None:
     assert {(line, path) for line, path, _ in found(text, large=5_000)} == {(count + 2, f"/list/item[{count + 1}]")}
 
 
-def test_a_large_reply_with_a_mistake_in_each_element_is_cut_off(own: Validator, envelope: MakeEnvelope) -> None:
+def test_a_large_reply_with_a_mistake_in_each_element_is_cut_off(own: Validator) -> None:
     wrong = "<nam:rdn><nam:type>MD</nam:type><nam:val>EMS1</nam:val></nam:rdn>\n" * 20_000
     body = f"<mer:getManagedElementRequest><mer:meRef>{wrong}</mer:meRef></mer:getManagedElementRequest>"
     report = own.validate_bytes(envelope(body=body))

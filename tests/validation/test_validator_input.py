@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 from mtosi_jms.validation import Issue, Validator
 from mtosi_jms.xmlbind import XmlLimits
 
-MakeEnvelope = Callable[..., bytes]
+from .conftest import envelope
+
 HDR = "http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"
 
 
@@ -26,7 +26,7 @@ def only_issue(validator: Validator, data: bytes) -> Issue:
 # Lines, paths, words
 
 
-def test_line_path_and_prefixes_are_those_of_the_document(own: Validator, envelope: MakeEnvelope) -> None:
+def test_line_path_and_prefixes_are_those_of_the_document(own: Validator) -> None:
     document = envelope().replace(b"mer:meRef>", b"mer:meName>").replace(b"xmlns:nam", b"xmlns:mer0='urn:x' xmlns:nam")
     issue = only_issue(own, document)
     assert issue.line == document[: document.index(b"<mer:meName>")].count(b"\n") + 1
@@ -34,12 +34,12 @@ def test_line_path_and_prefixes_are_those_of_the_document(own: Validator, envelo
     assert issue.message == "Element 'mer:meName': This element is not expected. Expected is ( mer:meRef )."
 
 
-def test_positions_are_counted_among_equal_siblings(own: Validator, envelope: MakeEnvelope) -> None:
+def test_positions_are_counted_among_equal_siblings(own: Validator) -> None:
     document = envelope().replace(b"<nam:value>NE-7</nam:value>", b"<nam:value>NE-7</nam:value><nam:x/>")
     assert only_issue(own, document).path.endswith("/meRef/rdn[2]/x")
 
 
-def test_elements_of_a_default_namespace_are_found(own: Validator, envelope: MakeEnvelope) -> None:
+def test_elements_of_a_default_namespace_are_found(own: Validator) -> None:
     body = """<getManagedElementRequest xmlns="http://www.tmforum.org/mtop/mri/xsd/mer/v1"><meRef>
 <rdn xmlns="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><type>MD</type><value>E</value></rdn>
 <rdn xmlns="http://www.tmforum.org/mtop/fmw/xsd/nam/v1"><type>ME</type><kind/></rdn></meRef></getManagedElementRequest>"""
@@ -54,7 +54,7 @@ def test_an_attribute_at_fault_is_part_of_the_path_or_message(own: Validator) ->
     assert "wrong" in issue.message
 
 
-def test_namespaces_in_scope_at_a_part_count_for_its_values(own: Validator, envelope: MakeEnvelope) -> None:
+def test_namespaces_in_scope_at_a_part_count_for_its_values(own: Validator) -> None:
     body = """<mer:getManagedElementRequest><mer:meRef xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"
 xsi:type="nam:NamingAttributeType"/></mer:getManagedElementRequest>"""
     messages = [issue.message for issue in own.validate_bytes(envelope(body=body)).issues]
@@ -76,7 +76,7 @@ def test_an_element_that_no_schema_declares_is_an_issue(own: Validator, document
     assert words in issue.message
 
 
-def test_an_undeclared_body_is_not_taken_for_valid(own: Validator, envelope: MakeEnvelope) -> None:
+def test_an_undeclared_body_is_not_taken_for_valid(own: Validator) -> None:
     issue = only_issue(own, envelope(body='<v:ask xmlns:v="urn:vendor"/>'))
     assert (issue.kind, issue.path) == ("undeclared", "/Envelope/Body/ask")
 
@@ -85,13 +85,13 @@ def test_an_undeclared_body_is_not_taken_for_valid(own: Validator, envelope: Mak
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "iso-8859-1"])
-def test_encodings_are_read(own: Validator, envelope: MakeEnvelope, encoding: str) -> None:
+def test_encodings_are_read(own: Validator, encoding: str) -> None:
     declared = {"utf-8-sig": "UTF-8", "utf-16": "UTF-16", "iso-8859-1": "ISO-8859-1"}[encoding]
     text = envelope().decode().replace("NE-7", "Zürich").replace('encoding="UTF-8"', f'encoding="{declared}"')
     assert own.validate_bytes(text.encode(encoding)).valid
 
 
-def test_comments_instructions_and_cdata_change_nothing(own: Validator, envelope: MakeEnvelope) -> None:
+def test_comments_instructions_and_cdata_change_nothing(own: Validator) -> None:
     document = envelope().replace(b"NE-7", b"<![CDATA[NE]]><!-- and -->-<?pi?>7")
     assert own.validate_bytes(document).valid
 
@@ -168,7 +168,7 @@ def test_any_truncation_gives_a_malformed_report(data: st.DataObject) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _for_properties(own: Validator, envelope: MakeEnvelope) -> None:
+def _for_properties(own: Validator) -> None:
     global _VALIDATOR, _DOCUMENT
     _VALIDATOR, _DOCUMENT = own, envelope()
 

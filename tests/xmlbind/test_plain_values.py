@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +19,6 @@ from mtosi_jms.xmlbind import NIL, Nil, RawXml, XmlObject, decode
 
 from .conftest import doc
 
-Doc = Callable[[str], bytes]
 NAME = "MD=EMS1/ME=NE-7"
 
 
