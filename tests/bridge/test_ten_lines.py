@@ -1,4 +1,4 @@
-"""The lines that docs/bridge.md begins with: from an element manager, or a channel, to a topic and a table."""
+"""docs/bridge.md: its matrix, and the lines that it begins with, from an element manager or a channel to a topic."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.bridge.admin import CONSISTENCY
 from mtosi_jms.bridge.event_json import event_from_json
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
@@ -109,3 +110,16 @@ def in_memory(channel: Path, landing: Path, folder: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.obligation("000-B6")
+def test_the_matrix_of_what_is_supported() -> None:
+    told = {
+        (f"{source} to {sink}", one, other)
+        for source, sink, ones, others in re.findall(
+            r"^\| (channel|JMS) \| (channel|JMS) \| ([A-Z or]+) \| ([A-Z or]+) \|$", PAGE, re.MULTILINE
+        )
+        for one in ones.split(" or ")
+        for other in others.split(" or ")
+    }
+    assert told == {(way, one.value, other.value) for (way, one, other), there in CONSISTENCY.items() if there}

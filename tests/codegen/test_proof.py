@@ -17,14 +17,18 @@ from lxml import etree
 
 pytest.importorskip("xmlschema")
 
+import pytest
+
 from mtosi_codegen import generate, write
 from mtosi_codegen.cli import main
 from mtosi_codegen.mend import mend
 from mtosi_codegen.proof.instances import Maker, Stock
 from mtosi_codegen.proof.messages import Message, messages_of
 from mtosi_codegen.proof.oracle import Oracle
+from mtosi_codegen.proof.sample import Samples
 from mtosi_codegen.proof.stubs import Stubs
 from mtosi_codegen.proof.verify import compare, send
+from mtosi_jms.soap import dialect_of, header_text, parse
 from mtosi_jms.validation import SchemaSet, Validator
 from mtosi_jms.xmlbind import _registry as registry
 
@@ -370,3 +374,21 @@ def test_overloaded_operations_have_no_difference(tmp_path: Path) -> None:
     bench = Bench([source], tmp_path)
     assert len(bench.messages) == 4
     assert bench.differences(bench.clean, bench.messages) == []
+
+
+def test_samples_have_the_header_of_their_release(shared: Path) -> None:
+    release = shared / "mtosi" / "1.1"
+    if not release.is_dir():
+        pytest.skip(f"no MTOSI 1.1 in {release}")
+    samples = Samples([release / "wsdl", release / "xsd"])
+    schema = etree.XMLSchema(file=str(release / "xsd" / "common" / "Header.xsd"))
+    found = {}
+    for message in messages_of(samples.services, ["ManagedElementMgr.getAllManagedElements"]):
+        data = samples.envelope(message)
+        envelope = parse(data)
+        header = envelope.header
+        assert header is not None
+        assert dialect_of(header).release == "1.x"
+        assert schema.validate(etree.fromstring(data).find("*/{tmf854.v1}header")), schema.error_log
+        found[message.role] = header_text(header, "msgType")
+    assert found == {"request": "REQUEST", "response": "RESPONSE", "fault": "ERROR"}

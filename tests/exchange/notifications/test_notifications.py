@@ -11,7 +11,7 @@ import pytest
 
 from mtosi_jms import DurableLanding
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.profile import TopicCategory
+from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.errors import (
     ConfigError,
     EncodeError,
@@ -321,3 +321,12 @@ def test_a_message_that_cannot_be_landed_is_delivered_again(connection: Any, pub
         next(subscriber)
     assert isinstance(next(subscriber).event, Alarm)
     assert connection.provider.held() == 0
+
+
+def test_the_page_names_the_properties_of_filters(root: Path) -> None:
+    page = (root / "docs" / "notifications.md").read_text(encoding="utf-8")
+    table = page[page.index("| property |") : page.index("| the others |")]
+    formed = {"EventType", "objectName", "aliasNameList", "perceivedSeverity", "osTime", "sourceTime"}
+    formed |= {"isEdgePointRelated", "rootCauseAlarmIndication"}
+    assert formed <= FILTER_ATTRIBUTES
+    assert all(f"MTOSI_{attribute}" in table for attribute in formed)
