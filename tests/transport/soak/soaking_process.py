@@ -109,8 +109,7 @@ def answer(url: str, pace: float, stopped: threading.Event) -> Figures:
     with connect(url, names=NAMES) as connection:
         while not stopped.is_set():
             counts["started"] += 1
-            with Supplier(connection, "jms/SoakEms", [ManagedElementEms(NETWORK)]) as supplier:
-                supplier.start(1)
+            with Supplier(connection, "jms/SoakEms", [ManagedElementEms(NETWORK)]).start(2) as supplier:
                 if counts["started"] == 1:
                     ready()
                 while supplier.is_running and not stopped.wait(0.2):
