@@ -39,17 +39,14 @@ INTRODUCTION = """\
 Written by `python tests/conformance/page.py` from `tests/conformance/obligations/` and the markers
 `@pytest.mark.obligation("R3a")` in the tests: change those, not this page. The texts are this project's own short form.
 *Section* is the specification's; of a decision it says what was open or at odds with itself. Each row links one test
-that holds the line; the marker finds the others. Other pages link to a line by its id: `conformance.md#r3a`, or `#r3`
-for its first part.
+that holds the line; the marker finds the others.
 """
 
 PEERS_INTRODUCTION = """\
 # What is checked when a peer is wrong
 
 Written by `python tests/conformance/page.py` from `tests/conformance/obligations/5-peers.toml`: change that, not this
-page. Each row is a way in which a message, a reply, a file or a peer can depart from the rules, what the SDK does
-then, and a test. The SDK reads on with a warning that names the place, sets the thing aside by name, or raises a typed
-error.
+page. The SDK reads on with a warning that names the place, sets the thing aside by name, or raises a typed error.
 """
 
 
