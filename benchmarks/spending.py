@@ -138,7 +138,7 @@ def cost_of(name: str) -> Cost:
 
 def main() -> None:
     """Print the table."""
-    print("| door: input | time | memory |\n|---|---|---|")
+    print("| where: input | time | memory |\n|---|---|---|")
     for name in INPUTS:
         cost = cost_of(name)
         print(f"| {name} | {cost.seconds:.2f} s | {cost.megabytes:,.0f} MB |", flush=True)

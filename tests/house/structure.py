@@ -234,7 +234,7 @@ def page() -> str:
 
 def security() -> str:
     """docs/security.md with the bounds that an option changes, as they are."""
-    lines = ["| door | bound | default | option |", "|---|---|---|---|"]
+    lines = ["| where | bound | default | option |", "|---|---|---|---|"]
     for bound in mtosi_jms.bounds.table():
         if bound.options:
             options = ", ".join(f"`{option}`" for option in bound.options)
