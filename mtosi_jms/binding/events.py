@@ -15,7 +15,7 @@ from typing import Any, Final
 from lxml import etree
 
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, AttributeForm
+from mtosi_jms.binding.profile import ATTRIBUTE_FORMS, EVENTS, FILTER_ATTRIBUTES, PROPERTIES, AttributeForm
 from mtosi_jms.binding.release1 import SEVERITIES, fields_of, word
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms.message import Long, PropertyValue
@@ -64,7 +64,9 @@ def events_of(body: Any) -> list[etree._Element]:
     """Return the events of a notify message, as XML; empty for any other body."""
     if body is None:
         return []
-    element = body.element() if isinstance(body, RawXml) else to_element(body) if isinstance(body, XmlObject) else None
+    element = body if isinstance(body, etree._Element) else None
+    if isinstance(body, RawXml | XmlObject):
+        element = body.element() if isinstance(body, RawXml) else to_element(body)
     if element is None or split_clark(str(element.tag))[1] != "notify":
         return []
     holder = next((child for child in element if split_clark(str(child.tag))[1] == "message"), None)
@@ -99,7 +101,7 @@ def event_values(
     for name in wanted:
         values = [_attribute(event, fields, name, profile) for event, fields in read]
         if values and values[0] is not None and all(value == values[0] for value in values):
-            found[f"MTOSI_{name}"] = values[0]
+            found[PROPERTIES[name]] = values[0]
     return found
 
 

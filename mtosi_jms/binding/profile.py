@@ -25,6 +25,7 @@ __all__ = [
     "MINUTES_30",
     "OPTIONAL_FIELDS",
     "PRESETS",
+    "PROPERTIES",
     "BindingProfile",
     "Correlation",
     "FirstBatch",
@@ -72,6 +73,8 @@ ATTRIBUTE_FORMS: Final[Mapping[str, AttributeForm]] = {
 """The attributes of Table 4, each with its form as a property."""
 FILTER_ATTRIBUTES: Final = frozenset(ATTRIBUTE_FORMS)
 """The fourteen attributes of Table 4 (R20a)."""
+PROPERTIES: Final = FrozenMap({name: f"MTOSI_{name}" for name in ATTRIBUTE_FORMS})
+"""The properties of Table 4 by their attributes (R20a)."""
 
 MINUTES_30: Final = 30 * 60 * 1000
 HOURS_24: Final = 24 * 60 * 60 * 1000

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from mtosi_jms.binding.events import SEVERITIES
 from mtosi_jms.console._guard import LOGIN, Guard, throttled
 from mtosi_jms.console._landing import Landed
 from mtosi_jms.console._message import shown
 from mtosi_jms.console._pages import render, static
-from mtosi_jms.console._topology import Graph, graph_of
 from mtosi_jms.console._traffic import Traffic
+from mtosi_jms.console._views import Views
 from mtosi_jms.errors import MissingExtraError, MtosiError
 from mtosi_jms.gateway import Access, HttpOptions, Throttled, address_of
 from mtosi_jms.jms import JmsMessage
@@ -117,7 +116,7 @@ class Console:
         self._landings = [Landed(folder) for folder in landings]
         self._spools = list(spools)
         self._dead = list(dead_letters)
-        self._topology = topology
+        self._views = Views(traffic, self._page, landings=landings, spools=spools, topology=topology)
         self._allow_actions = allow_actions
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._exchanges,
@@ -125,21 +124,20 @@ class Console:
             "/messages": self._messages,
             "/message/{number:int}": self._message,
             "/destinations": self._destinations,
-            "/notifications": self._notifications,
             "/dead-letters": self._dead_letters,
             "/landing/{place:int}": self._landing,
             "/landing/{place:int}/report": self._report,
-            "/topology": self._show_topology,
             "/static/{name}": self._static,
             "/favicon.ico": self._static,  # browsers request it for pages that name none, such as the report
             LOGIN: self._login,
+            **self._views.pages,
         }
         routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
         routes += [
             Route(LOGIN, self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
             Route("/dead-letters", self._act, methods=["POST"]),
-            Route("/healthz", self._health, methods=["GET"]),
+            Route("/healthz", self._healthy, methods=["GET"]),
         ]
         app = Starlette(routes=routes, lifespan=self._living, exception_handlers={404: self._nothing})
         self._guard = Guard(app, access=Access(tokens=tokens), hosts=host_names)
@@ -182,7 +180,7 @@ class Console:
 
     def _tabs(self) -> list[tuple[str, str]]:
         tabs = [("/", "Exchanges"), ("/messages", "Messages"), ("/destinations", "Destinations")]
-        tabs.append(("/notifications", "Notifications"))
+        tabs += [("/notifications", "Notifications"), ("/alarms", "Alarms")]
         if self._spools or self._dead:
             tabs.append(("/dead-letters", "Dead letters"))
         more = len(self._landings) > 1
@@ -190,9 +188,9 @@ class Console:
             (f"/landing/{at}", f"Ledger {landed.folder.name}" if more else "Ledger")
             for at, landed in enumerate(self._landings)
         ]
-        if self._landings or self._topology is not None:
+        if self._views.has_network:
             tabs.append(("/topology", "Topology"))
-        return tabs
+        return [*tabs, ("/health", "Health")]
 
     def _exchanges(self, request: Request) -> Response:
         show = request.query_params.get("show", "all")
@@ -224,22 +222,6 @@ class Console:
 
     def _destinations(self, request: Request) -> Response:
         return self._page(request, "destinations", places=self._traffic.places())
-
-    def _notifications(self, request: Request) -> Response:
-        category, severity = (request.query_params.get(name, "") for name in ("category", "severity"))
-        counts = self._traffic.notified()
-        categories = sorted({category for category, _ in counts})
-        severities = [name for name in (*_GRAVEST_FIRST, "none") if any(name == found for _, found in counts)]
-        return self._page(
-            request,
-            "notifications",
-            counts=counts,
-            categories=categories,
-            severities=severities,
-            category=category,
-            severity=severity,
-            events=self._traffic.notifications(category, severity, _ROWS),
-        )
 
     def _dead_letters(self, request: Request) -> Response:
         spools = [(at, folder, *_look_into(folder)) for at, folder in enumerate(self._spools)]
@@ -301,19 +283,6 @@ class Console:
         headers = {"Content-Security-Policy": policy}
         return Response(self._landings[at].report(), 200, headers, "text/html; charset=utf-8")
 
-    def _show_topology(self, request: Request) -> Response:
-        problem, graph = "", Graph((), (), {}, 0, "")
-        try:
-            if self._topology is not None:
-                from mtosi_jms.console._tables import read_tables
-
-                graph = graph_of(read_tables(self._topology))
-            elif self._landings:
-                graph = self._landings[0].topology()
-        except (MtosiError, OSError) as error:
-            problem = str(error)
-        return self._page(request, "topology", graph=graph, problem=problem)
-
     def _static(self, request: Request) -> Response:
         found = static(request.path_params.get("name", "icon.svg"))
         if found is None:
@@ -343,7 +312,7 @@ class Console:
             return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
         return self._guard.log_out(request)
 
-    async def _health(self, request: Request) -> Response:
+    async def _healthy(self, request: Request) -> Response:
         return JSONResponse({"status": "up"})
 
     async def _nothing(self, request: Request, error: Exception) -> Response:
@@ -353,8 +322,6 @@ class Console:
         return self._page(request, "missing", status, text=text)
 
 
-_GRAVEST_FIRST: Final = ("CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE", "CLEARED")
-assert set(_GRAVEST_FIRST) == set(SEVERITIES)  # noqa: S101 - a fact about two constants
 _DONE: Final = {
     "redrive": "The message is redriven.",
     "withdraw": "The message is withdrawn.",

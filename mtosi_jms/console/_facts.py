@@ -6,23 +6,24 @@ read stay empty: the console shows invalid messages too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from lxml import etree
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.events import SEVERITIES, event_values, events_of
-from mtosi_jms.binding.profile import EVENT_CATEGORIES
+from mtosi_jms.binding.profile import EVENT_CATEGORIES, FILTER_ATTRIBUTES, PROPERTIES
 from mtosi_jms.binding.release1 import word
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.header import BY_TAG
+from mtosi_jms.header import BY_TAG, FIELDS
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.patterns import Place, Standing, read_place, standing_of
-from mtosi_jms.xmlbind import RawXml, parse_xml
+from mtosi_jms.xmlbind import parse_xml
 
+Values = Mapping[str, object]
 Kind = Literal["request", "response", "fault", "notification", "other"]
 
 OTHER: Final = "Other"
@@ -40,10 +41,12 @@ _CHUNK: Final = 8192
 _FARTHEST: Final = 16 * _CHUNK
 """Octets after which the search for a header ends."""
 _LARGEST: Final = BOUNDS.console_event_bytes
-"""Most octets of a notification that is read as a whole if its properties do not describe the event."""
-_EVENT: Final = ("EventType", "perceivedSeverity", "objectType", "objectName")
+"""Most octets of a message that is read as a whole for its events."""
+_HEADER: Final = {field.name: field.property for field in FIELDS if field.property}
 _LONGEST: Final = 500
-_PROFILE: Final = BindingProfile()
+_PROFILE: Final = BindingProfile(time_form="millis")
+_ALARM: Final = "AlarmInformation"
+_TYPE, _SEVERITY = PROPERTIES["EventType"], PROPERTIES["perceivedSeverity"]
 
 
 class Facts(NamedTuple):
@@ -58,7 +61,8 @@ class Facts(NamedTuple):
         category: category of the event: Inventory, Fault, Protection or Other.
         severity: perceivedSeverity by its name, or `none`.
         object_type: type of the object of the event.
-        object_name: name of that object, as `MD=EMS1/ME=NE-7`; empty if no property has it.
+        object_name: name of that object, as `MD=EMS1/ME=NE-7`; empty if it has none, or several events have several.
+        cause: probable cause of an alarm.
     """
 
     kind: Kind
@@ -72,6 +76,7 @@ class Facts(NamedTuple):
     severity: str = ""
     object_type: str = ""
     object_name: str = ""
+    cause: str = ""
 
     @property
     def is_last(self) -> bool:
@@ -79,23 +84,46 @@ class Facts(NamedTuple):
         return self.standing is Standing.LAST
 
 
-def facts_of(message: JmsMessage) -> Facts:
-    """Read the facts about a message."""
+class Read(NamedTuple):
+    """What the console reads in a message.
+
+    Attributes:
+        alarms: the values of each report of an alarm, times in milliseconds, by their properties (Table 4).
+        deleted: the same of each deletion of an object.
+        is_whole: whether the message was small enough to be read for its events.
+    """
+
+    facts: Facts
+    alarms: tuple[Values, ...] = ()
+    deleted: tuple[Values, ...] = ()
+    is_whole: bool = True
+
+
+def read_message(message: JmsMessage) -> Read:
+    """Read the facts about a message, and the events in it."""
     header = header_fields(message.body)
     properties = message.properties
 
     def text_of(field: str) -> str:
-        value = header.get(field) or properties.get(f"MTOSI_{field}")
+        value = header.get(field) or properties.get(_HEADER[field])
         return "" if value is None else str(value).strip()[:_LONGEST]
 
     kind = _KINDS.get(text_of("msgType"), "other")
     name = text_of("activityName") or text_of("msgName").removesuffix("Request").removesuffix("Response")
-    place = read_place(header, {name: properties.get(f"MTOSI_{name}") for name in Place.FIELDS})
+    place = read_place(header, {name: properties.get(_HEADER[name]) for name in Place.FIELDS})
     # A correlationId is compared unchanged, with its blanks.
-    correlation = header.get("correlationId") or str(properties.get("MTOSI_correlationId") or "")
+    correlation = header.get("correlationId") or str(properties.get(_HEADER["correlationId"]) or "")
     standing = standing_of(place.number, place.end)
     common = (kind, name, correlation[:_LONGEST], place.number, standing, text_of("senderURI"))
-    return Facts(*common, *_event(message)) if kind == "notification" else Facts(*common)
+    is_whole = len(message.body) <= _LARGEST
+    if kind == "notification":
+        events = _events(message.body, _in_notify) if is_whole else []
+        alarms = tuple(event for event in events if event.get(_TYPE) == _ALARM and _SEVERITY in event)
+        deleted = tuple(event for event in events if event.get(_TYPE) == "ObjectDeletion")
+        return Read(Facts(*common, *_event(properties, events)), alarms, deleted, is_whole)
+    if kind == "response" and name.startswith("getActiveAlarms"):
+        return Read(Facts(*common), tuple(_events(message.body, _in_reply) if is_whole else ()), (), is_whole)
+    return Read(Facts(*common))
 
 
 def header_fields(body: bytes) -> dict[str, str]:
@@ -113,14 +141,18 @@ def header_fields(body: bytes) -> dict[str, str]:
     return {}
 
 
-def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
-    """Event, category, severity, type and name of the object of a notification."""
-    properties = message.properties
-    values: dict[str, object] = {name: properties[f"MTOSI_{name}"] for name in _EVENT if f"MTOSI_{name}" in properties}
-    if "EventType" not in values:
-        values = _from_body(message.body)
-    event = str(values.get("EventType", ""))[:_LONGEST]
-    severity = word("perceivedSeverity", str(values.get("perceivedSeverity", "")))
+def _event(properties: Mapping[str, object], events: Sequence[Values]) -> tuple[str, ...]:
+    """Event, category, severity, type and name of the object, and cause: those that all events share. What the events
+    lack is taken from the properties."""
+    shared = {name: value for name, value in (events[0] if events else {}).items() if _is_shared(name, value, events)}
+
+    def text(attribute: str) -> str:
+        name = PROPERTIES[attribute]
+        value = shared.get(name) if any(name in event for event in events) else properties.get(name)
+        return "" if value is None else str(value)[:_LONGEST]
+
+    event = text("EventType")
+    severity = word("perceivedSeverity", text("perceivedSeverity"))
     if severity.isdigit() and int(severity) < len(SEVERITIES):
         severity = SEVERITIES[int(severity)]
     category = EVENT_CATEGORIES.get(event)
@@ -128,24 +160,35 @@ def _event(message: JmsMessage) -> tuple[str, str, str, str, str]:
         event,
         OTHER if category is None else category.value,
         severity if severity in SEVERITIES else UNKNOWN_SEVERITY,
-        str(values.get("objectType", ""))[:_LONGEST],
-        str(values.get("objectName", ""))[:_LONGEST],
+        text("objectType"),
+        text("objectName"),
+        text("probableCause") or text("nativeProbableCause"),
     )
 
 
-def object_name_in(body: bytes) -> str:
-    """The name of a notification's object, from its body; empty if it has none, or several."""
-    return str(_from_body(body).get("objectName", ""))[:_LONGEST]
+def _is_shared(name: str, value: object, events: Sequence[Values]) -> bool:
+    return all(event.get(name) == value for event in events)
 
 
-def _from_body(body: bytes) -> dict[str, object]:
-    if len(body) > _LARGEST:
-        return {}
+def _events(body: bytes, find: Callable[[etree._Element], list[etree._Element]]) -> list[Values]:
+    """The values of each event in a message; empty if it cannot be read."""
     try:
-        root = parse_xml(body, odd_prefixes=[])
-        notify = next((one for one in root.iter() if str(one.tag).endswith("}notify")), None)
-        events = [] if notify is None else events_of(RawXml.from_element(notify))
-        found = event_values(events, _EVENT, _PROFILE)
+        found = find(parse_xml(body, odd_prefixes=[]))
+        return [event_values([event], FILTER_ATTRIBUTES, _PROFILE) for event in found]
     except MtosiError:
-        return {}
-    return {name.removeprefix("MTOSI_"): value for name, value in found.items()}
+        return []
+
+
+def _in_notify(root: etree._Element) -> list[etree._Element]:
+    return events_of(next((one for one in root.iter() if _local(one) == "notify"), None))
+
+
+def _in_reply(root: etree._Element) -> list[etree._Element]:
+    """The alarms in a reply, whatever class they have."""
+    return [
+        parent for one in root.iter() if _local(one) == "perceivedSeverity" and (parent := one.getparent()) is not None
+    ]
+
+
+def _local(element: etree._Element) -> str:
+    return split_clark(element.tag)[1] if isinstance(element.tag, str) else ""

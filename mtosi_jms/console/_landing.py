@@ -1,4 +1,4 @@
-"""The ledger of a landing, its report, and its network. They are made again when the folder has changed.
+"""The ledger of a landing and its report. They are made again when the folder has changed.
 
 The ledger has the same rules as that of `mtosi-jms ingest`.
 """
@@ -10,13 +10,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from mtosi_jms.console._topology import Graph, graph_of, read_landing
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, number, render
-from mtosi_jms.spool import scan
 
 if TYPE_CHECKING:
     from mtosi_jms.tables.landing import Plan
@@ -61,22 +60,28 @@ class Ledger(NamedTuple):
         return sum(line.complete for line in self.sequences)
 
 
-class _Cached(Generic[T]):
-    """Caches a result made from a folder, until the folder has changed and some time has passed."""
+class Cached(Generic[T]):
+    """Caches a result made from a folder, until the folder has changed and some time has passed. `stamp`: a number that
+    differs if the folder has changed; by default that of its last change."""
 
-    def __init__(self, folder: Path, make: Callable[[], T]) -> None:
+    def __init__(self, folder: Path, make: Callable[[], T], *, stamp: Callable[[], int] | None = None) -> None:
         self._folder = folder
         self._make = make
+        self._stamped = stamp or partial(_stamp, folder)
         self._lock = threading.Lock()
         self._making = threading.Lock()
+        self._ready = threading.Event()
         self._made: T | None = None
         self._stamp = -1
         self._until = 0.0
 
-    def latest(self) -> T | None:
-        """What was made last; None if nothing was made yet. If it is old, a thread makes it again."""
+    def latest(self, patience: float = 0.0) -> T | None:
+        """What was made last; None if nothing was made yet. If it is old, a thread makes it again. `patience`: seconds
+        to wait for the first result."""
         if self._is_old() and self._making.acquire(blocking=False):
-            threading.Thread(target=self._renew, name="mtosi-console-ledger", daemon=True).start()
+            threading.Thread(target=self._renew, name="mtosi-console-folder", daemon=True).start()
+        if self._made is None:
+            self._ready.wait(patience)
         return self._made
 
     def _renew(self) -> None:
@@ -85,16 +90,17 @@ class _Cached(Generic[T]):
         except Exception:
             log.exception("%s cannot be read for the console", self._folder)
         finally:
+            self._ready.set()
             self._making.release()
 
     def _is_old(self) -> bool:
-        return self._made is None or (_stamp(self._folder) != self._stamp and time.monotonic() >= self._until)
+        return self._made is None or (self._stamped() != self._stamp and time.monotonic() >= self._until)
 
     def get(self) -> T:
         """What the folder gives now, or gave a little earlier."""
         with self._lock:
             if self._made is None or self._is_old():
-                stamp = _stamp(self._folder)
+                stamp = self._stamped()
                 began = time.monotonic()
                 self._made, self._stamp = self._make(), stamp
                 took = time.monotonic() - began
@@ -114,8 +120,7 @@ class Landed:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ledger = _Cached(folder, self._compute)
-        self._graph = _Cached(folder, self._draw)
+        self._ledger = Cached(folder, self._compute)
 
     def ledger(self) -> Ledger:
         """The ledger; it may be cached."""
@@ -125,10 +130,6 @@ class Landed:
         """The batches missing by the ledger that was made last, at once; None if there is none."""
         found = self._ledger.latest()
         return None if found is None or found.problem else found.missing
-
-    def topology(self) -> Graph:
-        """The network in the landing. Raises SpoolError: the folder cannot be read."""
-        return self._graph.get()
 
     def report(self) -> str:
         """The ledger as a standalone page."""
@@ -164,9 +165,6 @@ class Landed:
         except MtosiError as error:
             return Ledger([], [], {}, made, str(error))
         return _of_plan(plan, self.folder.absolute(), made)
-
-    def _draw(self) -> Graph:
-        return graph_of(read_landing(scan(self.folder).envelopes))
 
 
 def _of_plan(plan: Plan, folder: Path, made_ms: int) -> Ledger:

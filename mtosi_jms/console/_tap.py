@@ -6,10 +6,10 @@ import time
 
 from mtosi_jms.console._traffic import Traffic
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.telemetry import Processing, Publication, Telemetry
+from mtosi_jms.telemetry import Metrics, Processing, Publication
 
 
-class Tap(Telemetry):
+class Tap(Metrics):
     """Records what requestors, suppliers, publishers, subscribers and consumers of a connection send and receive.
 
         traffic = Traffic()
@@ -20,8 +20,10 @@ class Tap(Telemetry):
     """
 
     def __init__(self, traffic: Traffic, source: str = "application") -> None:
+        super().__init__()
         self._traffic = traffic
         self._source = source
+        traffic.set_metrics(source, self)
 
     def publish(
         self,
@@ -33,7 +35,8 @@ class Tap(Telemetry):
         call: bool = False,
     ) -> Publication:
         """See `Telemetry.publish`: the message is recorded when it has been sent."""
-        return _Publication(message, destination, self._traffic, self._source, call=call)
+        counted = super().publish(message, destination, operation, correlation_id, call=call)
+        return _Publication(counted, destination, self._traffic, self._source, call=call)
 
     def receive(
         self,
@@ -44,21 +47,23 @@ class Tap(Telemetry):
         error: BaseException | None = None,
     ) -> None:
         """See `Telemetry.receive`: the message is recorded."""
+        super().receive(message, destination, since_ns, request, error)
         self._traffic.record(message, destination=destination, way="received", source=self._source)
 
     def process(self, message: JmsMessage, destination: Destination, *, timed: bool = False) -> Processing:
         """See `Telemetry.process`: the message is recorded."""
         self._traffic.record(message, destination=destination, way="received", source=self._source)
-        return Processing()
+        return super().process(message, destination, timed=timed)
 
 
 class _Publication(Publication):
-    __slots__ = ("_call", "_destination", "_message_id", "_source", "_traffic")
+    __slots__ = ("_call", "_counted", "_destination", "_message_id", "_source", "_traffic")
 
     def __init__(
-        self, message: JmsMessage, destination: Destination, traffic: Traffic, source: str, *, call: bool
+        self, counted: Publication, destination: Destination, traffic: Traffic, source: str, *, call: bool
     ) -> None:
-        super().__init__(message)
+        super().__init__(counted.message)
+        self._counted = counted
         self._call = call
         self._message_id: str | None = None
         self._destination = destination
@@ -66,13 +71,20 @@ class _Publication(Publication):
         self._source = source
 
     def sent(self, message_id: str | None = None) -> None:
+        self._counted.sent(message_id)
         self._message_id = message_id
         if self._call:
-            self.end()
+            self._record()
 
     def end(self, error_type: str = "") -> None:
+        self._counted.end(error_type)
+        if not error_type:
+            self._record()
+        self._traffic = None
+
+    def _record(self) -> None:
         traffic, self._traffic = self._traffic, None
-        if traffic is None or error_type:
+        if traffic is None:
             return
         message, message_id = self.message, self._message_id
         if message.message_id is None:

@@ -1,123 +1,176 @@
-"""Draws a network: managed elements and the links between them, limited to a readable number."""
+"""A network: managed elements and the links between them, read from a landing or from the tables of
+`mtosi-jms topology`. The browser lays it out and draws it; the pages list it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from lxml import etree
 
 from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.console._alarms import Worst, element_of
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
 from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
-from mtosi_jms.report import lay_out
+from mtosi_jms.spool import scan
 from mtosi_jms.xmlbind import parse_xml, read_document
 
-NODES: Final = 120
-"""Most elements in a drawing; those with the most links are chosen."""
-EDGES: Final = 600
 OCTETS: Final = BOUNDS.console_drawing_bytes
-"""Most octets of a landing that are read for a drawing."""
-WIDTH: Final = 1000
-HEIGHT: Final = 640
-_MARGIN: Final = 40
+"""Most octets of a landing that are read for a network."""
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _ENDS: Final = ("aEnd", "zEnd")
 
+Link = tuple[str, str, str]
+"""The names of the elements at the ends, and the layer."""
 
-class Node(NamedTuple):
-    """A managed element or its container: full name, last part of the name, number of links, position."""
+
+class Neighbour(NamedTuple):
+    """An element next to another. `layers`: the number of links to it by layer."""
 
     name: str
-    label: str
-    kind: str
-    links: int
-    x: float
-    y: float
+    layers: Mapping[str, int]
 
 
-class Edge(NamedTuple):
-    """A line between two nodes, with its ends. `links` is the number of links, 0 if one node contains the other."""
+class Network:
+    """Elements and the links between them.
 
-    first: str
-    second: str
-    links: int
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-
-
-class Graph(NamedTuple):
-    """A drawing.
-
-    Attributes:
-        nodes: its nodes, those with the most links first.
+    Args:
+        links: how many links there are between two elements in a layer.
         objects: how many objects of each type were found.
-        left_out: number of elements for which there is no room.
         note: what was not read; empty if everything was read.
+        problem: why there is no network; empty if there is one.
     """
 
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
-    objects: dict[str, int]
-    left_out: int
-    note: str
+    def __init__(
+        self,
+        elements: set[str],
+        links: Counter[Link],
+        objects: Counter[str],
+        note: str = "",
+        problem: str = "",
+    ) -> None:
+        around: defaultdict[str, defaultdict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        for (first, second, layer), number in links.items():
+            around[first][second][layer] += number
+            around[second][first][layer] += number
+        self._around = around
+        self._links = links
+        self.degree = {name: sum(sum(layers.values()) for layers in others.values()) for name, others in around.items()}
+        self.elements = sorted({*elements, *around}, key=lambda name: (-self.degree.get(name, 0), name))
+        self.objects = objects
+        self.note = note
+        self.problem = problem
+
+    @property
+    def links(self) -> int:
+        """How many links there are between different elements."""
+        return sum(self._links.values())
+
+    @property
+    def layers(self) -> Counter[str]:
+        """How many links each layer has."""
+        found: Counter[str] = Counter()
+        for (_, _, layer), number in self._links.items():
+            found[layer] += number
+        return found
+
+    def find(self, text: str) -> list[str]:
+        """The elements with a text in their names, those with the most links first."""
+        folded = text.casefold()
+        return [name for name in self.elements if folded in name.casefold()]
+
+    def neighbours(self, name: str) -> list[Neighbour] | None:
+        """The elements next to an element by name; None if there is no such element."""
+        if name not in self._around and name not in self.elements:
+            return None
+        others: Mapping[str, Counter[str]] = self._around.get(name, {})
+        return [Neighbour(other, dict(others[other])) for other in sorted(others)]
+
+    @cached_property
+    def map(self) -> bytes:
+        """The network as JSON for the map: the elements with the most links, as far as it has room for them."""
+        shown = {name: at for at, name in enumerate(self.elements[: BOUNDS.console_nodes])}
+        layers = [name for name, _ in self.layers.most_common()]
+        links = [
+            (shown[first], shown[second], layers.index(layer), number)
+            for (first, second, layer), number in self._links.most_common()
+            if first in shown and second in shown
+        ]
+        document = {
+            "elements": list(shown),
+            "links": links[: BOUNDS.console_links],
+            "layers": layers,
+            "leftOut": len(self.elements) - len(shown),
+            "linksLeftOut": max(len(links) - BOUNDS.console_links, 0),
+        }
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @cached_property
+    def mark(self) -> str:
+        """A text that differs if the map differs."""
+        return hashlib.sha256(self.map).hexdigest()[:16]
 
 
-class Found(NamedTuple):
-    """The names of elements, links as pairs of the names of their ends, and how many objects of each type there are."""
-
-    elements: set[str]
-    links: Counter[tuple[str, str]]
-    objects: Counter[str]
-    note: str = ""
+def alarms_of(worst: Mapping[str, Worst]) -> bytes:
+    """The active alarms of elements as JSON for the map."""
+    return json.dumps(worst, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 
-def read_landing(files: Sequence[Path]) -> Found:
-    """The elements and links in the envelopes of a landing, up to the limit; unreadable envelopes are skipped."""
-    found = Found(set(), Counter(), Counter())
+def read_landing(folder: Path) -> Network:
+    """The network in the envelopes of a landing, up to the limit; unreadable envelopes are skipped."""
+    elements: set[str] = set()
+    links: Counter[Link] = Counter()
+    objects: Counter[str] = Counter()
     routes, size = Routes(is_object), 0
+    try:
+        files = scan(folder).envelopes
+    except (MtosiError, OSError) as error:
+        return Network(elements, links, objects, problem=str(error))
+    note = ""
     for number, path in enumerate(files):
         try:
             data = read_document(path)
             size += len(data)
             if size > OCTETS:
-                return found._replace(
-                    note=f"The first {number:,} of {len(files):,} files were read, for there are many."
-                )
+                note = f"The first {number:,} of {len(files):,} files were read, for there are many."
+                break
             root = parse_xml(data, odd_prefixes=[])
         except (MtosiError, OSError):
             continue
         body = next((child for child in root if child.tag in _BODIES), None)
         for hit in () if body is None else find_objects(body, routes):
-            _note(hit, found)
-    return found
+            _note(hit, elements, links, objects)
+    return Network(elements, links, objects, note)
 
 
-def _note(hit: Hit, found: Found) -> None:
+def _note(hit: Hit, elements: set[str], links: Counter[Link], objects: Counter[str]) -> None:
     kind = label_of(hit.table)
-    found.objects[kind] += 1
+    objects[kind] += 1
     name = hit.name or (given_name(hit.element, hit.table) if hit.element is not None else "")
     if element := element_of(name):
-        found.elements.add(element)
+        elements.add(element)
     if hit.element is None or kind != "TL":
         return
-    sides = [[element_of(one) for one in _names_at(hit.element, end)] for end in _ENDS]
-    for first in sides[0]:
-        for second in sides[1]:
-            if first and second and first != second:
-                found.links[min(first, second), max(first, second)] += 1
+    layer = _layer_of(hit.element)
+    sides: Sequence[list[str]] = [[element_of(one) for one in _names_at(hit.element, end)] for end in _ENDS]
+    links.update(pair for first in sides[0] for second in sides[1] if (pair := link_of(first, second, layer)))
 
 
-def element_of(name: str) -> str:
-    """The name of the managed element in an object's name, as `MD=EMS1/ME=NE-7`; empty if there is none."""
-    steps = name.split("/")
-    at = next((at for at, step in enumerate(steps) if step.startswith("ME=")), None)
-    return "" if at is None else "/".join(steps[: at + 1])
+def link_of(first: str, second: str, layer: str) -> Link | None:
+    """A link of two elements, which has no direction; None if they are the same, or one is missing."""
+    return (min(first, second), max(first, second), layer) if first and second and first != second else None
+
+
+def _layer_of(link: etree._Element) -> str:
+    rate = next((one for one in link if isinstance(one.tag, str) and split_clark(one.tag)[1] == "layerRate"), None)
+    text = "" if rate is None else "".join(map(str, rate.itertext())).strip()
+    return text.removeprefix("LR_") or "link"
 
 
 def _names_at(element: etree._Element, end: str) -> Iterator[str]:
@@ -132,33 +185,3 @@ def _names_at(element: etree._Element, end: str) -> Iterator[str]:
 
 def _is_step(element: etree._Element) -> bool:
     return {split_clark(str(part.tag))[1] for part in element if isinstance(part.tag, str)} >= {"type", "value"}
-
-
-def graph_of(found: Found) -> Graph:
-    """The drawing of elements and links. Without links, elements are placed around the domain that contains them."""
-    degree: Counter[str] = Counter()
-    for (first, second), number in found.links.items():
-        degree[first] += number
-        degree[second] += number
-    names = sorted({*found.elements, *degree}, key=lambda name: (-degree[name], name))
-    shown = names[:NODES]
-    lines: dict[tuple[str, str], int] = {
-        pair: number for pair, number in found.links.most_common() if pair[0] in shown and pair[1] in shown
-    }
-    kinds = dict.fromkeys(shown, "element")
-    if not found.links:
-        for name in shown:
-            around = name.rpartition("/")[0]
-            if around:
-                kinds[around] = "domain"
-                lines[around, name] = 0
-    lines = dict(list(lines.items())[:EDGES])
-    at = {name: number for number, name in enumerate(kinds)}
-    ends = [(at[first], at[second]) for first, second in lines]
-    spots = lay_out(len(kinds), ends, (WIDTH, HEIGHT), (_MARGIN, _MARGIN))
-    places = {name: (round(x, 1), round(y, 1)) for name, (x, y) in zip(kinds, spots, strict=True)}
-    nodes = tuple(
-        Node(name, name.rpartition("=")[2], kind, degree[name], *places[name]) for name, kind in kinds.items()
-    )
-    edges = tuple(Edge(*pair, number, *places[pair[0]], *places[pair[1]]) for pair, number in lines.items())
-    return Graph(nodes, edges, dict(found.objects), len(names) - len(shown), found.note)

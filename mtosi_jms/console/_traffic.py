@@ -16,10 +16,12 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 from mtosi_jms.binding.soap_jms import self_describing
 from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.console._alarms import Alarm, Alarms, AlarmState, Worst
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
-from mtosi_jms.console._facts import Facts, facts_of, object_name_in
+from mtosi_jms.console._facts import Facts, Read, read_message
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import without_login
+from mtosi_jms.telemetry import Metrics
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -32,8 +34,7 @@ _RECENT: Final = 5
 """Seconds over which a rate is averaged."""
 _IDS: Final = 20_000
 """Number of message ids that are remembered, to recognise messages that are seen again."""
-_EVENTS: Final = 500
-_TROUBLES: Final = 50
+_SOURCES: Final = 50
 
 
 class Bounds(NamedTuple):
@@ -44,6 +45,8 @@ class Bounds(NamedTuple):
         octets: most octets of their bodies.
         backlog: most messages that may wait to be sorted; further ones are counted and left out.
         exchanges: most exchanges; complete ones are dropped first.
+        events: most notifications, without their bodies.
+        alarms: most alarms; cleared ones are dropped first.
         destinations: most destinations; those idle for longest are dropped first.
     """
 
@@ -52,6 +55,8 @@ class Bounds(NamedTuple):
     backlog: int = BOUNDS.console_backlog
     exchanges: int = BOUNDS.console_exchanges
     destinations: int = BOUNDS.console_destinations
+    events: int = BOUNDS.console_events
+    alarms: int = BOUNDS.console_alarms
 
 
 class Rate:
@@ -109,6 +114,45 @@ class Place:
     consumers: int | None = None
     sources: set[str] = field(default_factory=set)
     rate: Rate = field(default_factory=Rate)
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """Where messages are seen.
+
+    Attributes:
+        trouble: what is wrong there now; empty: nothing.
+        since_ms: since when the trouble or its absence lasts, milliseconds since 1970 UTC.
+        total: number of messages seen there.
+        last_ms: when the last one was seen; 0: none.
+    """
+
+    name: str
+    trouble: str = ""
+    since_ms: int = 0
+    total: int = 0
+    last_ms: int = 0
+    rate: Rate = field(default_factory=Rate)
+
+
+class Health(NamedTuple):
+    """How the console and what it watches are.
+
+    Attributes:
+        began_ms: when the console started, milliseconds since 1970 UTC.
+        sources: each with its messages a second.
+        roles: the metrics of applications by the name of their tap.
+        sizes: how many things are kept in memory, and the most there may be.
+        alarms_left_out: alarms that left memory.
+        alarms_unread: messages that were too large to be read for alarms.
+    """
+
+    began_ms: int
+    sources: list[tuple[Source, float]]
+    roles: dict[str, Metrics]
+    sizes: dict[str, tuple[int, int]]
+    alarms_left_out: int
+    alarms_unread: int
 
 
 class Seen(NamedTuple):
@@ -205,7 +249,9 @@ class Traffic:
         self._places: OrderedDict[str, Place] = OrderedDict()
         self._notified: Counter[tuple[str, str]] = Counter()
         self._event_rows: OrderedDict[int, Seen] = OrderedDict()
-        self._troubles: OrderedDict[str, str] = OrderedDict()
+        self._alarms = Alarms(self.bounds.alarms)
+        self._sources: OrderedDict[str, Source] = OrderedDict()
+        self._metrics: dict[str, Metrics] = {}
 
     def record(
         self,
@@ -242,6 +288,11 @@ class Traffic:
         now = int(self._clock() * 1000) if at_ms is None else at_ms
         self._backlog.append(_BacklogEntry(message, where, way, source, now, is_whole, from_first))
 
+    @property
+    def now_ms(self) -> int:
+        """The present, milliseconds since 1970 UTC."""
+        return int(self._clock() * 1000)
+
     def set_depth(self, destination: Destination | str, depth: int | None, consumers: int | None = None) -> None:
         """Sets how many messages wait at a destination now, and for how many consumers; None for unknown."""
         with self._lock:
@@ -252,12 +303,20 @@ class Traffic:
     def set_trouble(self, source: str, text: str) -> None:
         """Sets the trouble of a source; an empty text clears it. Passwords in URLs are masked."""
         with self._lock:
-            if not text:
-                self._troubles.pop(source, None)
-                return
-            self._troubles[source] = without_login(text)
-            while len(self._troubles) > _TROUBLES:
-                self._troubles.popitem(last=False)
+            known = self._source(source)
+            text = without_login(text)
+            if bool(text) != bool(known.trouble):
+                known.since_ms = int(self._clock() * 1000)
+            known.trouble = text
+
+    def _source(self, name: str) -> Source:
+        if name not in self._sources:
+            _keep(self._sources, name, Source(name, since_ms=int(self._clock() * 1000)), _SOURCES)
+        return self._sources[name]
+
+    def set_metrics(self, source: str, metrics: Metrics) -> None:
+        """Sets the metrics of an application's roles, which the page of health shows."""
+        self._metrics[source] = metrics
 
     def interrupted(self) -> None:
         """Notes that messages may have passed unseen: absent batches of open exchanges no longer count as missing."""
@@ -295,7 +354,9 @@ class Traffic:
         self._total += 1
         second = entry.at_ms // 1000
         self._rate.add(second)
-        facts = facts_of(message)
+        read = read_message(message)
+        facts = read.facts
+        self._note_alarms(read, entry.at_ms)
         size = len(message.body)
         if size > self.bounds.octets // 8:
             message = JmsMessage(
@@ -318,11 +379,22 @@ class Traffic:
             place.last_ms = max(place.last_ms, entry.at_ms)
             place.sources.add(entry.source)
             place.rate.add(second)
+        source = self._source(entry.source)
+        source.total += 1
+        source.last_ms = max(source.last_ms, entry.at_ms)
+        source.rate.add(second)
         if facts.kind == "notification":
             self._notified[facts.category, facts.severity] += 1
-            _keep(self._event_rows, found.number, found._replace(message=_NO_MESSAGE), _EVENTS)
+            _keep(self._event_rows, found.number, found._replace(message=_NO_MESSAGE), self.bounds.events)
         elif facts.kind != "other":
             self._follow(entry, found)
+
+    def _note_alarms(self, read: Read, at_ms: int) -> None:
+        self._alarms.unread += not read.is_whole
+        for values in read.alarms:
+            self._alarms.report(values, at_ms)
+        for values in read.deleted:
+            self._alarms.deleted(read.facts.object_name, values, at_ms)
 
     def _is_known(self, entry: _BacklogEntry) -> bool:
         """Whether a message has been seen already.
@@ -406,7 +478,7 @@ class Traffic:
                 missing_elsewhere=sum(one.missing for one in self._exchanges.values() if not one.is_landed),
                 duplicates=sum(one.duplicates for one in self._exchanges.values()),
                 notifications=sum(self._notified.values()),
-                troubles=dict(self._troubles),
+                troubles={one.name: one.trouble for one in self._sources.values() if one.trouble},
             )
 
     def exchanges(self, show: str = "all", most: int = 100) -> list[ExchangeView]:
@@ -451,27 +523,76 @@ class Traffic:
         with self._lock:
             return dict(self._notified)
 
-    def notifications(self, category: str = "", severity: str = "", most: int = 100) -> list[Seen]:
-        """The latest notifications, without their messages. `category`, `severity`: filters; an empty text admits
-        all."""
+    def notifications(
+        self,
+        category: str = "",
+        severity: str = "",
+        *,
+        event: str = "",
+        about: str = "",
+        text: str = "",
+        most: int = 100,
+    ) -> tuple[list[Seen], int]:
+        """The latest notifications, without their messages, and how many of those that are kept the filters admit.
+
+        Args:
+            category, severity, event: filters; an empty text admits all.
+            about: a part of the object's name.
+            text: a part of event, object, cause, sender or destination.
+        """
         self.digest()
+        about, text = about.casefold(), text.casefold()
         with self._lock:
-            found = (
+            found = [
                 one
                 for one in reversed(self._event_rows.values())
-                if category in ("", one.facts.category) and severity in ("", one.facts.severity)
-            )
-            return [self._named(one) for one in list(islice(found, most))]
+                if category in ("", one.facts.category)
+                and severity in ("", one.facts.severity)
+                and event in ("", one.facts.event)
+                and about in one.facts.object_name.casefold()
+                and (not text or _says(one, text))
+            ]
+            return found[:most], len(found)
 
-    def _named(self, event: Seen) -> Seen:
-        """A notification with the name of its object. Its body is read for that only now."""
-        kept = self._seen.get(event.number)
-        if event.facts.object_name or kept is None:
-            return event
-        name = object_name_in(kept.message.body) or event.facts.object_type or "unnamed"
-        named = event._replace(facts=event.facts._replace(object_name=name))
-        self._event_rows[event.number] = named
-        return named
+    def event_names(self) -> list[str]:
+        """The names of the events of the kept notifications."""
+        with self._lock:
+            return sorted({one.facts.event for one in self._event_rows.values()} - {""})
+
+    def alarms(
+        self, about: str = "", *, severity: str = "", state: AlarmState = "all", since_ms: int | None = None
+    ) -> list[Alarm]:
+        """Alarms, the one with the latest report first; see `Alarms.find`."""
+        self.digest()
+        with self._lock:
+            return self._alarms.find(about, severity=severity, state=state, since_ms=since_ms)
+
+    def alarmed(self) -> dict[str, Worst]:
+        """The active alarms by the name of their element; those of other objects under an empty name."""
+        self.digest()
+        with self._lock:
+            return self._alarms.worst()
+
+    def health(self) -> Health:
+        self.digest()
+        with self._lock:
+            now = int(self._clock())
+            return Health(
+                began_ms=self._began_ms,
+                sources=[(replace(one), one.rate.mean(now)) for one in self._sources.values()],
+                roles=dict(self._metrics),
+                alarms_left_out=self._alarms.left_out,
+                alarms_unread=self._alarms.unread,
+                sizes={
+                    "messages": (len(self._seen), self.bounds.messages),
+                    "bytes of their bodies": (self._octets, self.bounds.octets),
+                    "messages to be sorted": (len(self._backlog), self.bounds.backlog),
+                    "exchanges": (len(self._exchanges), self.bounds.exchanges),
+                    "destinations": (len(self._places), self.bounds.destinations),
+                    "notifications": (len(self._event_rows), self.bounds.events),
+                    "alarms": (len(self._alarms), self.bounds.alarms),
+                },
+            )
 
 
 _NO_MESSAGE: Final = JmsMessage()
@@ -484,6 +605,13 @@ def _standing(one: Exchange) -> Literal["open", "troubled", "complete"]:
     if state in ("gap", "incomplete", "fault") or one.duplicates:
         return "troubled"
     return "open" if state == "open" else "complete"
+
+
+def _says(one: Seen, text: str) -> bool:
+    facts = one.facts
+    return any(
+        text in each.casefold() for each in (facts.event, facts.object_name, facts.cause, facts.sender, one.destination)
+    )
 
 
 def _matches(one: Seen, text: str) -> bool:

@@ -79,6 +79,7 @@ if (live.hasAttribute("data-live")) {
     pause.textContent = paused ? "Resume" : "Pause";
     if (!paused) refresh();
   });
+  document.addEventListener("console:refresh", refresh);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();
   });
