@@ -112,7 +112,7 @@ def read_message(message: JmsMessage) -> Read:
     name = text_of("activityName") or text_of("msgName").removesuffix("Request").removesuffix("Response")
     place = read_place(header, {name: properties.get(_HEADER[name]) for name in Place.FIELDS})
     # A correlationId is compared unchanged, with its blanks.
-    correlation = header.get("correlationId") or str(properties.get(_HEADER["correlationId"]) or "")
+    correlation = header.get("correlationId") or ""
     standing = standing_of(place.number, place.end)
     common = (kind, name, correlation[:_LONGEST], place.number, standing, text_of("senderURI"))
     is_whole = len(message.body) <= _LARGEST

@@ -31,6 +31,7 @@ _PATIENCE: Final = 2.0
 """Seconds in which a small network is read."""
 _SHOWN: Final = (*GRAVEST_FIRST, "CLEARED")
 assert set(_SHOWN) == set(SEVERITIES)  # noqa: S101 - a fact about two constants
+_ANY_SEVERITY: Final = {"": "any", **{name: name.lower() for name in _SHOWN}}
 _HOUR: Final = 3_600_000
 _DAY: Final = 24 * _HOUR
 _SINCE: Final = {
@@ -119,8 +120,8 @@ class Views:
             counts=counts,
             categories=sorted({category for category, _ in counts}),
             severities=[name for name in (*_SHOWN, "none") if any(name == found for _, found in counts)],
-            event_names=self._traffic.event_names(),
-            known=(*_SHOWN, "none"),
+            event_names={"": "any", **{name: name for name in self._traffic.event_names()}},
+            known=_ANY_SEVERITY | {"none": "none"},
             given=given,
             events=events,
             kept=kept,
@@ -141,7 +142,7 @@ class Views:
             request,
             "alarms",
             given={**given, "state": state},
-            severities=_SHOWN,
+            severities=_ANY_SEVERITY,
             states=_STATES,
             sinces=_SINCE,
             alarms=shown,

@@ -1,145 +1,240 @@
 // Draws the map of the network, with its alarms. What is known of an element is in the page below, which the server makes.
-"use strict";
+// On a canvas, not by WebGL: the desktops of control rooms often have no graphics card. While the map moves, the last
+// picture of it is moved; it is drawn anew when it rests.
 
 const POLL = 2000;
-const LIMIT = 60; // milliseconds for which a search waits for the next key
+const REST = 60; // milliseconds without a key or a move, after which a search or a drawing begins
+const KEPT = "mtosi-places";
+const FONT = "system-ui, sans-serif";
 const ORDER = ["CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE"];
 const SIGNS = { CRITICAL: "C", MAJOR: "M", MINOR: "m", WARNING: "w", INDETERMINATE: "i" };
+const LABEL = { size: 14, cell: [110, 26], most: 160 };
 const section = document.getElementById("map");
-const drawing = document.getElementById("drawing");
+const canvas = document.getElementById("drawing");
 const said = document.getElementById("said");
 const around = document.getElementById("around");
 const form = document.getElementById("find");
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const context = canvas.getContext("2d");
+const picture = document.createElement("canvas"); // the last drawing
+const zoom = d3.zoom().scaleExtent([0.02, 40]).on("zoom", moved);
+const view = d3.select(canvas).call(zoom).on("dblclick.zoom", null);
 
-let graph = null;
-let sigma = null;
+let network = null; // {elements, links, layers, leftOut, linksLeftOut}, as the console sends it
+let index = new Map(); // numbers of elements by name
+let neighbours = []; // numbers of the elements next to each
+let places = null; // x and y of each element
+let tree = null; // finds the element at a place
+let order = []; // elements whose labels come first
 let worker = null;
 let mark = null;
-let alarms = {};
+let alarms = new Map(); // [severity, how many] by the number of the element
 let alarmTag = "";
 let colours = {};
-let chosen = null; // the name of the element that the page tells of
+let chosen = null; // the number of the element that the page tells of
 let near = null; // it and its neighbours
 let matches = null; // the elements with the text that is searched
 let hovered = null;
 let onlyNear = false;
+let drawn = d3.zoomIdentity; // where the picture was drawn
+let timer = null;
 const hiddenLayers = new Set();
+
+const lastStep = (name) => name.slice(name.lastIndexOf("=") + 1);
+const number = (value) => value.toLocaleString("en");
+const transform = () => d3.zoomTransform(canvas);
 
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const colour = (name) => style.getPropertyValue(name).trim();
-  colours = {
-    node: colour("--came"), dim: colour("--track"), edge: colour("--edge"), near: colour("--accent"),
-    ink: colour("--ink"), card: colour("--card"),
-    CRITICAL: colour("--critical"), MAJOR: colour("--major"), MINOR: colour("--minor"), WARNING: colour("--warning"),
-    INDETERMINATE: colour("--indeterminate"),
-  };
+  const names = ["came", "track", "edge", "accent", "ink", "card", ...ORDER.map((name) => name.toLowerCase())];
+  colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-const lastStep = (name) => name.slice(name.lastIndexOf("=") + 1);
+// Moving
 
-function shownNode(name, data) {
-  const [severity] = alarms[name] ?? [];
-  const result = { ...data, color: colours[severity] ?? colours.node };
-  if (severity) {
-    result.size = Math.max(data.size, 6);
-    result.zIndex = ORDER.length - ORDER.indexOf(severity);
+function moved() {
+  const now = transform();
+  const ratio = now.k / drawn.k;
+  const scale = devicePixelRatio;
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  const [x, y] = [now.x - ratio * drawn.x, now.y - ratio * drawn.y];
+  context.setTransform(ratio, 0, 0, ratio, x * scale, y * scale);
+  context.drawImage(picture, 0, 0);
+  drawSoon();
+}
+
+function drawSoon(wait = REST) {
+  clearTimeout(timer);
+  timer = setTimeout(() => requestAnimationFrame(drawAll), wait);
+}
+
+function fit() {
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (let at = 0; at < places.length; at += 2) {
+    left = Math.min(left, places[at]);
+    right = Math.max(right, places[at]);
+    top = Math.min(top, places[at + 1]);
+    bottom = Math.max(bottom, places[at + 1]);
   }
-  const wanted = name === chosen || name === hovered || near?.has(name) || matches?.has(name);
-  if (onlyNear && near && !near.has(name)) result.hidden = true;
-  else if ((near || matches) && !wanted) {
-    result.color = severity ? colours[severity] : colours.dim;
-    result.label = null;
-    result.zIndex = -1;
+  const k = Math.min((0.94 * width) / Math.max(right - left, 1), (0.94 * height) / Math.max(bottom - top, 1), 4);
+  const [x, y] = [width / 2 - (k * (left + right)) / 2, height / 2 - (k * (top + bottom)) / 2];
+  go(zoom.transform, d3.zoomIdentity.translate(x, y).scale(k));
+}
+
+function go(how, ...where) {
+  how.call(zoom, calm.matches || !section.hasAttribute("data-ready") ? view : view.transition().duration(120), ...where);
+}
+
+// Drawing
+
+function drawAll() {
+  if (!places) return;
+  const scale = devicePixelRatio;
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  for (const each of [canvas, picture]) {
+    if (each.width !== Math.round(width * scale)) each.width = Math.round(width * scale);
+    if (each.height !== Math.round(height * scale)) each.height = Math.round(height * scale);
   }
-  if (name === chosen || name === hovered) Object.assign(result, { highlighted: true, zIndex: 9 });
-  if (near?.has(name) && near.size <= 30) result.forceLabel = true;
-  if (matches?.has(name) && matches.size <= 30) result.forceLabel = true;
-  return result;
+  drawn = transform();
+  const pen = picture.getContext("2d");
+  pen.setTransform(1, 0, 0, 1, 0, 0);
+  pen.clearRect(0, 0, picture.width, picture.height);
+  pen.setTransform(scale, 0, 0, scale, 0, 0);
+  const at = (node) => [drawn.applyX(places[2 * node]), drawn.applyY(places[2 * node + 1])];
+  const isSeen = ([x, y]) => x > -20 && y > -20 && x < width + 20 && y < height + 20;
+  drawLinks(pen, at, width, height);
+  drawNodes(pen, at, isSeen);
+  drawLabels(pen, at, isSeen);
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.drawImage(picture, 0, 0);
 }
 
-function shownEdge(edge, data) {
-  if (hiddenLayers.has(data.layer)) return { ...data, hidden: true };
-  if (!near) return { ...data, color: colours.edge };
-  const touches = graph.source(edge) === chosen || graph.target(edge) === chosen;
-  if (touches) return { ...data, color: colours.near, size: data.size + 1, zIndex: 1 };
-  return { ...data, color: colours.dim, hidden: onlyNear };
-}
-
-function drawLabel(context, data, settings) {
-  if (!data.label) return;
-  context.font = `${settings.labelSize}px ${settings.labelFont}`;
-  context.lineWidth = 4;
-  context.lineJoin = "round";
-  context.strokeStyle = colours.card;
-  context.fillStyle = colours.ink;
-  const at = [data.label, data.x + data.size + 3, data.y + settings.labelSize / 3];
-  context.strokeText(...at);
-  context.fillText(...at);
-}
-
-function drawHover(context, data, settings) {
-  context.beginPath();
-  context.arc(data.x, data.y, data.size + 3, 0, 2 * Math.PI);
-  context.lineWidth = 3;
-  context.strokeStyle = colours.near;
-  context.stroke();
-  drawLabel(context, { ...data, label: data.label ?? lastStep(data.key ?? "") }, settings);
-}
-
-// The letter of the severity, for whoever does not tell the colours apart.
-function drawSigns() {
-  const context = sigma.getCanvases().signs.getContext("2d");
-  const { width, height } = sigma.getDimensions();
-  context.clearRect(0, 0, width, height);
-  context.textAlign = "center";
-  context.textBaseline = "middle";
-  context.fillStyle = colours.card;
-  for (const [name, [severity]] of Object.entries(alarms)) {
-    const data = graph.hasNode(name) && sigma.getNodeDisplayData(name);
-    if (!data || data.hidden) continue;
-    const size = sigma.scaleSize(data.size);
-    if (size < 5) continue;
-    const { x, y } = sigma.framedGraphToViewport(data);
-    if (x < 0 || y < 0 || x > width || y > height) continue;
-    context.font = `700 ${Math.round(size * 1.6)}px system-ui, sans-serif`;
-    context.fillText(SIGNS[severity] ?? "?", x, y + 0.5);
+function drawLinks(pen, at, width, height) {
+  const paths = { [near ? "track" : "edge"]: new Path2D(), accent: new Path2D() };
+  const other = near ? paths.track : paths.edge;
+  for (const [first, second, layer] of network.links) {
+    if (hiddenLayers.has(layer)) continue;
+    const touches = near && (first === chosen || second === chosen);
+    if (onlyNear && !touches) continue;
+    const [x1, y1] = at(first);
+    const [x2, y2] = at(second);
+    if (Math.max(x1, x2) < 0 || Math.max(y1, y2) < 0 || Math.min(x1, x2) > width || Math.min(y1, y2) > height) continue;
+    const path = touches ? paths.accent : other;
+    path.moveTo(x1, y1);
+    path.lineTo(x2, y2);
+  }
+  for (const [colour, path] of Object.entries(paths)) {
+    pen.lineWidth = colour === "accent" ? 2 : 1;
+    pen.strokeStyle = colours[colour];
+    pen.stroke(path);
   }
 }
 
-function refreshMap() {
-  sigma?.refresh({ skipIndexation: true });
+function radius(node) {
+  const size = Math.min(Math.max(1.2, 2.2 * Math.sqrt(drawn.k)), 9);
+  return alarms.has(node) || node === chosen ? Math.max(size + 1, 6) : size;
 }
+
+function isDim(node) {
+  return (near !== null || matches !== null) && !near?.has(node) && !matches?.has(node);
+}
+
+function drawNodes(pen, at, isSeen) {
+  const groups = new Map(); // nodes by colour, those with the gravest alarms last
+  const colour = (node) => alarms.get(node)?.[0].toLowerCase() ?? (isDim(node) ? "track" : "came");
+  for (const name of ["track", "came", ...ORDER.toReversed().map((one) => one.toLowerCase())]) groups.set(name, []);
+  for (let node = 0; node < network.elements.length; node++) {
+    if (onlyNear && !near.has(node)) continue;
+    if (isSeen(at(node))) (groups.get(colour(node)) ?? groups.get("came")).push(node);
+  }
+  for (const [name, nodes] of groups) {
+    const path = new Path2D();
+    for (const node of nodes) {
+      const [x, y] = at(node);
+      const size = radius(node);
+      if (size < 2.5) path.rect(x - size, y - size, 2 * size, 2 * size);
+      else {
+        path.moveTo(x + size, y);
+        path.arc(x, y, size, 0, 2 * Math.PI);
+      }
+    }
+    pen.fillStyle = colours[name];
+    pen.fill(path);
+    // The letter of the severity, for whoever does not tell the colours apart.
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillStyle = colours.card;
+    pen.font = `700 11px ${FONT}`;
+    for (const node of nodes) {
+      if (alarms.has(node)) pen.fillText(SIGNS[alarms.get(node)[0]] ?? "?", ...at(node));
+    }
+  }
+  for (const node of [chosen, hovered]) {
+    if (node === null) continue;
+    pen.lineWidth = 3;
+    pen.strokeStyle = colours.accent;
+    pen.beginPath();
+    pen.arc(...at(node), radius(node) + 3, 0, 2 * Math.PI);
+    pen.stroke();
+  }
+}
+
+function drawLabels(pen, at, isSeen) {
+  const taken = new Set();
+  const wanted = [chosen, hovered, ...(matches ?? []), ...(near ?? []), ...order];
+  const done = new Set([null]);
+  pen.textAlign = "left";
+  pen.font = `${LABEL.size}px ${FONT}`;
+  pen.lineWidth = 4;
+  pen.lineJoin = "round";
+  pen.strokeStyle = colours.card;
+  pen.fillStyle = colours.ink;
+  let count = 0;
+  for (const node of wanted) {
+    if (count > LABEL.most) return;
+    if (done.has(node) || (onlyNear && !near.has(node))) continue;
+    done.add(node);
+    if (isDim(node) && node !== hovered) continue;
+    const place = at(node);
+    if (!isSeen(place)) continue;
+    const [column, row] = place.map((value, side) => Math.floor(value / LABEL.cell[side]));
+    const cells = [-1, 0, 1].flatMap((x) => [-1, 0, 1].map((y) => `${column + x} ${row + y}`));
+    if (node !== chosen && node !== hovered && cells.some((cell) => taken.has(cell))) continue;
+    taken.add(`${column} ${row}`);
+    count++;
+    const text = [lastStep(network.elements[node]), place[0] + radius(node) + 3, place[1]];
+    pen.strokeText(...text);
+    pen.fillText(...text);
+  }
+}
+
+// Choosing
 
 function setChosen(name, move) {
-  chosen = name && graph.hasNode(name) ? name : null;
-  near = chosen ? new Set([chosen, ...graph.neighbors(chosen)]) : null;
+  chosen = index.get(name) ?? null;
+  near = chosen === null ? null : new Set([chosen, ...neighbours[chosen]]);
   onlyNear &&= near !== null;
   around.disabled = near === null;
   around.setAttribute("aria-pressed", String(onlyNear));
-  refreshMap();
-  if (chosen && move) {
-    const { x, y } = sigma.getNodeDisplayData(chosen);
-    look({ x, y, ratio: Math.min(sigma.getCamera().ratio, 0.3) });
+  drawSoon(0);
+  if (chosen !== null && move && places) {
+    go(zoom.translateTo, places[2 * chosen], places[2 * chosen + 1]);
   }
-}
-
-function look(state) {
-  const camera = sigma.getCamera();
-  if (calm.matches) camera.setState(state);
-  else camera.animate(state, { duration: 150 });
 }
 
 function refreshPage() {
   document.dispatchEvent(new Event("console:refresh"));
 }
 
+const named = () => new URL(location.href).searchParams.get("element");
+
 // The page of an element, without loading the map again.
 function visit(url, move = true) {
   history.pushState(null, "", url);
-  setChosen(new URL(location.href).searchParams.get("element"), move);
+  setChosen(named(), move);
   refreshPage();
 }
 
@@ -152,109 +247,116 @@ function elementUrl(name) {
 
 function search() {
   const text = form.q.value.trim().toLowerCase();
-  matches = text ? new Set(graph.filterNodes((name) => name.toLowerCase().includes(text))) : null;
-  refreshMap();
+  matches = null;
+  if (text) {
+    matches = new Set();
+    network.elements.forEach((name, node) => name.toLowerCase().includes(text) && matches.add(node));
+  }
+  drawSoon(0);
 }
 
-function setPlaces(places) {
-  let at = 0;
-  graph.updateEachNodeAttributes(
-    (_, data) => {
-      data.x = places[at++];
-      data.y = places[at++];
-      return data;
-    },
-    { attributes: ["x", "y"] },
-  );
+function nodeAt(event) {
+  if (!tree) return null;
+  const [x, y] = transform().invert(d3.pointer(event, canvas));
+  return tree.find(x, y, 14 / transform().k) ?? null;
 }
 
-function layOut(network) {
+// Loading
+
+function setPlaces(found) {
+  places = found;
+  tree = d3.quadtree(d3.range(network.elements.length), (node) => found[2 * node], (node) => found[2 * node + 1]);
+}
+
+// A network that was laid out in this tab is not laid out again.
+function keptPlaces() {
+  try {
+    const [kept, found] = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+    return kept === mark && found.length === 2 * network.elements.length ? found : null;
+  } catch {
+    return null;
+  }
+}
+
+function keepPlaces() {
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify([mark, Array.from(places, (value) => Math.round(value * 10) / 10)]));
+  } catch {
+    // Not kept, then.
+  }
+}
+
+function laidOut() {
+  fit();
+  section.dataset.ready = "";
+  const parts = [`${number(network.elements.length)} elements and ${number(network.links.length)} lines`];
+  if (network.leftOut) parts.push(`${number(network.leftOut)} elements with fewer links are only in the list`);
+  if (network.linksLeftOut) parts.push(`${number(network.linksLeftOut)} lines are left out`);
+  said.textContent = `${parts.join("; ")}.`;
+  if (chosen !== null) go(zoom.transform, closeTo(chosen));
+}
+
+function closeTo(node) {
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  return d3.zoomIdentity.translate(width / 2, height / 2).scale(1.5).translate(-places[2 * node], -places[2 * node + 1]);
+}
+
+function layOut() {
   worker?.terminate();
+  const kept = keptPlaces();
+  if (kept) {
+    setPlaces(kept);
+    laidOut();
+    return;
+  }
+  said.textContent = "The map is being laid out.";
+  let hasMoved = false;
+  zoom.on("start", ({ sourceEvent }) => { hasMoved ||= Boolean(sourceEvent); });
   worker = new Worker(section.dataset.layout);
-  worker.onmessage = ({ data: { places, done } }) => {
-    setPlaces(places);
-    sigma.refresh();
+  worker.onmessage = ({ data: { places: found, done } }) => {
+    setPlaces(found);
+    if (!hasMoved) fit();
+    drawSoon(0);
     if (!done) return;
-    section.dataset.ready = "";
-    tellSize(network);
-    if (chosen) setChosen(chosen, true);
+    keepPlaces();
+    laidOut();
   };
   worker.postMessage({ count: network.elements.length, links: network.links });
 }
 
-function tellSize(network) {
-  const parts = [`${network.elements.length.toLocaleString("en")} elements and ${graph.size.toLocaleString("en")} lines`];
-  if (network.leftOut) parts.push(`${network.leftOut.toLocaleString("en")} elements with fewer links are only in the list`);
-  if (network.linksLeftOut) parts.push(`${network.linksLeftOut.toLocaleString("en")} lines are left out`);
-  said.textContent = `${parts.join("; ")}.`;
-}
-
-function build(network) {
-  const made = new graphology.Graph({ type: "undirected", multi: true });
-  network.elements.forEach((name, at) => {
-    // Before they are laid out, elements lie in a spiral.
-    made.addNode(name, { label: lastStep(name), x: Math.sqrt(at) * Math.cos(at), y: Math.sqrt(at) * Math.sin(at), size: 3 });
-  });
-  for (const [first, second, layer, count] of network.links) {
-    const size = Math.min(0.7 + 0.3 * Math.log2(count), 3);
-    made.addEdge(network.elements[first], network.elements[second], { size, layer: network.layers[layer] });
-  }
-  made.forEachNode((name) => made.setNodeAttribute(name, "size", 3 + Math.min(Math.sqrt(made.degree(name)) / 2, 4)));
-  return made;
-}
-
-function showLayers(layers) {
+function showLayers() {
   const known = document.getElementById("layers");
   known.querySelectorAll("label").forEach((label) => label.remove());
-  known.hidden = layers.length < 2;
-  for (const layer of layers) {
+  known.hidden = network.layers.length < 2;
+  hiddenLayers.clear();
+  network.layers.forEach((layer, at) => {
     const label = document.createElement("label");
-    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: !hiddenLayers.has(layer) });
+    const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: true });
     box.addEventListener("change", () => {
-      if (box.checked) hiddenLayers.delete(layer);
-      else hiddenLayers.add(layer);
-      refreshMap();
+      if (box.checked) hiddenLayers.delete(at);
+      else hiddenLayers.add(at);
+      drawSoon(0);
     });
     label.append(box, ` ${layer}`);
     known.append(label);
-  }
+  });
 }
 
-function draw(network) {
-  graph = build(network);
-  readColours();
-  showLayers(network.layers);
-  if (sigma) {
-    sigma.setGraph(graph);
-  } else {
-    sigma = new Sigma(graph, drawing, {
-      allowInvalidContainer: true,
-      defaultDrawNodeHover: drawHover,
-      defaultDrawNodeLabel: drawLabel,
-      edgeReducer: shownEdge,
-      hideEdgesOnMove: true,
-      labelDensity: 0.6,
-      labelFont: "system-ui, sans-serif",
-      labelGridCellSize: 90,
-      labelRenderedSizeThreshold: 5,
-      labelSize: 14,
-      minCameraRatio: 0.005,
-      maxCameraRatio: 3,
-      nodeReducer: shownNode,
-      zIndex: true,
-    });
-    sigma.createCanvasContext("signs", { afterLayer: "nodes" });
-    sigma.resize(true);
-    sigma.on("afterRender", drawSigns);
-    sigma.on("clickNode", ({ node }) => visit(elementUrl(node), false));
-    sigma.on("clickStage", () => chosen && visit(elementUrl(null)));
-    sigma.on("enterNode", ({ node }) => { hovered = node; });
-    sigma.on("leaveNode", () => { hovered = null; });
+function show(found) {
+  network = found;
+  index = new Map(network.elements.map((name, node) => [name, node]));
+  const sets = network.elements.map(() => new Set());
+  for (const [first, second] of network.links) {
+    sets[first].add(second);
+    sets[second].add(first);
   }
+  neighbours = sets.map((set) => [...set]);
+  order = d3.range(network.elements.length); // as the console sends them, those with the most links first
+  readColours();
+  showLayers();
   search();
-  setChosen(new URL(location.href).searchParams.get("element"), false);
-  said.textContent = "The map is being laid out.";
-  layOut(network);
+  setChosen(named(), false);
+  layOut();
 }
 
 async function load() {
@@ -264,87 +366,104 @@ async function load() {
   section.hidden = false;
   try {
     const answer = await fetch("/topology/network", { redirect: "error" });
-    if (!answer.ok) throw new Error(String(answer.status));
-    draw(await answer.json());
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    show(await answer.json());
+    alarmTag = "";
     await loadAlarms();
   } catch (error) {
-    sigma = null;
-    drawing.hidden = true;
-    said.textContent = `The map cannot be drawn here (${error.message}); the list below has all elements.`;
+    mark = null;
+    said.textContent = `The map cannot be drawn (${error.message}); the list below has all elements.`;
   }
 }
 
 async function loadAlarms() {
-  if (!sigma || document.hidden || document.getElementById("pause").getAttribute("aria-pressed") === "true") return;
+  if (!network || document.hidden || document.getElementById("pause").getAttribute("aria-pressed") === "true") return;
   try {
-    const answer = await fetch("/topology/alarms", { headers: { "If-None-Match": alarmTag }, redirect: "error", cache: "no-store" });
+    const headers = alarmTag ? { "If-None-Match": alarmTag } : {};
+    const answer = await fetch("/topology/alarms", { headers, redirect: "error", cache: "no-store" });
     if (!answer.ok) return;
     alarmTag = answer.headers.get("ETag");
-    alarms = await answer.json();
-    refreshMap();
+    const known = Object.entries(await answer.json()).filter(([name]) => index.has(name));
+    alarms = new Map(known.map(([name, worst]) => [index.get(name), worst]));
+    const rank = (node) => (alarms.has(node) ? ORDER.indexOf(alarms.get(node)[0]) : ORDER.length);
+    order = d3.range(network.elements.length).sort((one, other) => rank(one) - rank(other) || one - other);
+    drawSoon(0);
   } catch {
     // The page says that the console does not answer.
   }
 }
 
-function move(event) {
-  const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-  const camera = sigma?.getCamera();
-  if (!camera) return;
-  if (event.key in steps) {
-    const [x, y] = steps[event.key].map((step) => step * 0.1 * camera.ratio);
-    camera.setState({ x: camera.x + x, y: camera.y + y });
-  } else if (event.key === "+" || event.key === "=") look({ ratio: camera.ratio / 1.5 });
-  else if (event.key === "-") look({ ratio: camera.ratio * 1.5 });
-  else if (event.key === "0") look({ x: 0.5, y: 0.5, ratio: 1 });
+// What the reader does
+
+const STEPS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+
+canvas.addEventListener("keydown", (event) => {
+  const step = 80 / transform().k;
+  if (event.key in STEPS) go(zoom.translateBy, ...STEPS[event.key].map((side) => side * step));
+  else if (event.key === "+" || event.key === "=") go(zoom.scaleBy, 1.5);
+  else if (event.key === "-") go(zoom.scaleBy, 1 / 1.5);
+  else if (event.key === "0" && places) fit();
   else return;
   event.preventDefault();
-}
-
+});
+canvas.addEventListener("click", (event) => {
+  const node = nodeAt(event);
+  if (node !== null) visit(elementUrl(network.elements[node]), false);
+  else if (chosen !== null) visit(elementUrl(null));
+});
+canvas.addEventListener("mousemove", (event) => {
+  const node = event.buttons ? hovered : nodeAt(event);
+  if (node === hovered) return;
+  hovered = node;
+  canvas.classList.toggle("over", node !== null);
+  drawSoon();
+});
 let typed = null;
 form.addEventListener("input", () => {
   clearTimeout(typed);
   typed = setTimeout(() => {
-    history.replaceState(null, "", elementUrl(chosen));
-    if (graph) search();
+    history.replaceState(null, "", elementUrl(named()));
+    if (network) search();
     refreshPage();
-  }, LIMIT);
+  }, REST);
 });
 form.addEventListener("submit", (event) => {
-  if (!graph || !matches?.size) return;
-  event.preventDefault();
+  if (!network) return;
   clearTimeout(typed);
   search();
+  if (!matches?.size) return;
+  event.preventDefault();
   const text = form.q.value.trim();
-  const exact = [...matches].find((name) => name === text || lastStep(name) === text);
-  if (exact || matches.size === 1) visit(elementUrl(exact ?? [...matches][0]));
+  const found = [...matches].map((node) => network.elements[node]);
+  const exact = found.find((name) => name === text || lastStep(name) === text);
+  if (exact || found.length === 1) visit(elementUrl(exact ?? found[0]));
   else refreshPage();
 });
 document.getElementById("live").addEventListener("click", (event) => {
   const link = event.target.closest("a");
-  if (!sigma || !link || event.ctrlKey || event.metaKey || event.shiftKey || !link.pathname.endsWith("/topology")) return;
+  if (!network || !link || event.ctrlKey || event.metaKey || event.shiftKey || link.pathname !== "/topology") return;
   event.preventDefault();
   visit(link.href);
-  const reduce = calm.matches ? "auto" : "smooth";
-  document.getElementById("element")?.scrollIntoView({ behavior: reduce, block: "nearest" });
 });
 addEventListener("popstate", () => {
   form.q.value = new URL(location.href).searchParams.get("q") ?? "";
-  if (graph) search();
-  if (graph) setChosen(new URL(location.href).searchParams.get("element"), true);
+  if (network) {
+    search();
+    setChosen(named(), true);
+  }
   refreshPage();
 });
-document.getElementById("nearer").addEventListener("click", () => sigma && look({ ratio: sigma.getCamera().ratio / 1.5 }));
-document.getElementById("farther").addEventListener("click", () => sigma && look({ ratio: sigma.getCamera().ratio * 1.5 }));
-document.getElementById("whole").addEventListener("click", () => sigma && look({ x: 0.5, y: 0.5, ratio: 1 }));
+document.getElementById("nearer").addEventListener("click", () => go(zoom.scaleBy, 1.5));
+document.getElementById("farther").addEventListener("click", () => go(zoom.scaleBy, 1 / 1.5));
+document.getElementById("whole").addEventListener("click", () => places && fit());
 around.addEventListener("click", () => {
   onlyNear = !onlyNear;
   around.setAttribute("aria-pressed", String(onlyNear));
-  refreshMap();
+  drawSoon(0);
 });
-drawing.addEventListener("keydown", move);
-new MutationObserver(() => { readColours(); refreshMap(); }).observe(document.documentElement, { attributes: true });
-dark.addEventListener("change", () => { readColours(); refreshMap(); });
+new MutationObserver(() => { readColours(); drawSoon(0); }).observe(document.documentElement, { attributes: true });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); drawSoon(0); });
+new ResizeObserver(() => drawSoon(0)).observe(canvas);
 new MutationObserver(load).observe(document.getElementById("live"), { childList: true, subtree: true });
 setInterval(loadAlarms, POLL);
 load();
