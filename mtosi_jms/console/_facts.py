@@ -43,6 +43,8 @@ _FARTHEST: Final = 16 * _CHUNK
 _LARGEST: Final = BOUNDS.console_event_bytes
 """Most octets of a message that is read as a whole for its events."""
 _HEADER: Final = {field.name: field.property for field in FIELDS if field.property}
+_NOT_MAPPED: Final = "MTOSI_correlationId"
+"""No property of Table 2 (R3d), but some senders have it."""
 _LONGEST: Final = 500
 _PROFILE: Final = BindingProfile(time_form="millis")
 _ALARM: Final = "AlarmInformation"
@@ -112,7 +114,7 @@ def read_message(message: JmsMessage) -> Read:
     name = text_of("activityName") or text_of("msgName").removesuffix("Request").removesuffix("Response")
     place = read_place(header, {name: properties.get(_HEADER[name]) for name in Place.FIELDS})
     # A correlationId is compared unchanged, with its blanks.
-    correlation = header.get("correlationId") or ""
+    correlation = header.get("correlationId") or str(properties.get(_NOT_MAPPED) or "")
     standing = standing_of(place.number, place.end)
     common = (kind, name, correlation[:_LONGEST], place.number, standing, text_of("senderURI"))
     is_whole = len(message.body) <= _LARGEST

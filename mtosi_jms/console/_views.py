@@ -90,13 +90,10 @@ class Views:
             "/notifications": self._notifications,
             "/alarms": self._alarms,
             "/health": self._health,
+            "/topology": self._topology,
+            "/topology/network": self._map,
+            "/topology/alarms": self._alarmed,
         }
-        if self._network is not None:
-            self.pages |= {
-                "/topology": self._topology,
-                "/topology/network": self._map,
-                "/topology/alarms": self._alarmed,
-            }
 
     @property
     def has_network(self) -> bool:
@@ -163,6 +160,7 @@ class Views:
             request,
             "topology",
             network=network,
+            has_network=self.has_network,
             text=text,
             element=name,
             neighbours=neighbours,

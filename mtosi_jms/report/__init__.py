@@ -7,7 +7,7 @@ system. All data is escaped. The templates in `templates/` need Jinja2, which th
 from __future__ import annotations
 
 from mtosi_jms.report._charts import duration, number
-from mtosi_jms.report._graph import GRAPH_NODES, lay_out
+from mtosi_jms.report._graph import GRAPH_NODES
 from mtosi_jms.report._model import (
     Event,
     Fact,
@@ -36,7 +36,6 @@ __all__ = [
     "Table",
     "Tone",
     "duration",
-    "lay_out",
     "number",
     "render",
     "write_report",

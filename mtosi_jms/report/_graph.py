@@ -69,7 +69,7 @@ def draw(graph: Graph) -> Drawing:
     index = {node.id: number for number, node in enumerate(nodes)}
     edges = [(index[edge.a], index[edge.z], edge.count) for edge in graph.edges if {edge.a, edge.z} <= index.keys()]
     height = _HEIGHT if len(nodes) > 6 else 260
-    places = lay_out(len(nodes), [(a, z) for a, z, _ in edges], (WIDTH, height), (2 * _MARGIN, _MARGIN))
+    places = _lay_out(len(nodes), [(a, z) for a, z, _ in edges], height)
     largest = max((node.size for node in nodes), default=1)
     dots = _labelled(nodes, places, [_radius(node.size, largest, len(nodes)) for node in nodes], edges, height)
     thickest = max((count for _, _, count in edges), default=1)
@@ -84,19 +84,11 @@ def _radius(size: int, largest: int, nodes: int) -> float:
     return least + (most - least) * math.sqrt(size / largest)
 
 
-def lay_out(
-    count: int, edges: Sequence[tuple[int, int]], size: tuple[float, float], margins: tuple[float, float]
-) -> list[Point]:
-    """Positions of nodes in a picture: those with an edge are close together, others apart.
-
-    Args:
-        edges: numbers of the nodes at both ends, from 0.
-        size: width and height of the picture.
-        margins: at its sides, and above and below.
-    """
+def _lay_out(count: int, edges: Sequence[tuple[int, int]], height: float) -> list[Point]:
+    """Positions of nodes in the picture: those with an edge are close together, others apart."""
     places = _places(count, edges)
-    xs = _stretched([x for x, _ in places], size[0], margins[0])
-    return list(zip(xs, _stretched([y for _, y in places], size[1], margins[1]), strict=True))
+    xs = _stretched([x for x, _ in places], WIDTH, 2 * _MARGIN)
+    return list(zip(xs, _stretched([y for _, y in places], height, _MARGIN), strict=True))
 
 
 def _places(count: int, edges: Sequence[tuple[int, int]]) -> list[Point]:

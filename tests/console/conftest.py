@@ -56,6 +56,77 @@ def make() -> Make:
     return build
 
 
+_SPACES = " ".join(
+    f'xmlns:{name}="http://www.tmforum.org/mtop/{part}/xsd/{name}/v1"'
+    for name, part in (("alm", "nra"), ("prc", "nra"), ("ei", "fmw"), ("cei", "fmw"), ("nam", "fmw"), ("notmsg", "fmw"))
+)
+
+
+@pytest.fixture
+def event() -> Callable[..., str]:
+    """An alarm by the name of its element, or the deletion of an object."""
+
+    def build(element: str, name: str, time: str, severity: str = "", cause: str = "LOS") -> str:
+        steps = (step.partition("=") for step in name.split("/"))
+        rdns = (
+            f"<nam:rdn><nam:type>{kind}</nam:type><nam:value>{value}</nam:value></nam:rdn>" for kind, _, value in steps
+        )
+        more = f"""<alm:probableCause><prc:probableCause>{cause}</prc:probableCause></alm:probableCause>
+<alm:perceivedSeverity>{severity}</alm:perceivedSeverity>"""
+        return f"""<alm:{element} {_SPACES}><ei:objectName>{"".join(rdns)}</ei:objectName><ei:osTime>{time}</ei:osTime>
+{more if severity else ""}</alm:{element}>"""
+
+    return build
+
+
+@pytest.fixture
+def notify(make: Make) -> Callable[..., JmsMessage]:
+    """A notification with events."""
+
+    def build(*events: str) -> JmsMessage:
+        body = f"<notmsg:notify {_SPACES}><notmsg:message>{''.join(events)}</notmsg:message></notmsg:notify>"
+        return make("NOTIFICATION", "", operation="notify", body=body)
+
+    return build
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Callable[..., Path]:
+    """Writes the tables of a network as `mtosi-jms topology` does."""
+    pa = pytest.importorskip("pyarrow", reason="the extra tables is not installed")
+    from pyarrow import parquet
+
+    def written(nodes: list[dict[str, Any]], edges: list[dict[str, Any]]) -> Path:
+        for name, rows in (("nodes", nodes), ("edges", edges)):
+            (tmp_path / "network" / name).mkdir(parents=True)
+            parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "network" / name / "part-0.parquet")
+        return tmp_path / "network"
+
+    return written
+
+
+@pytest.fixture
+def ring(network: Callable[..., Path]) -> Callable[[int, int], Path]:
+    """Writes a network in which each of some elements has links to as many that follow it, in two layers."""
+
+    def written(elements: int, each: int) -> Path:
+        names = [f"MD=EMS1/ME=NE-{number}" for number in range(elements)]
+        edges = [
+            {
+                "src": f"{name}/PTP=1",
+                "dst": f"{names[(at + step**3) % elements]}/PTP=2",
+                "kind": "link",
+                "relationship": layer,
+            }
+            for at, name in enumerate(names)
+            for step in range(1, each + 1)
+            for layer in ("open_link" if step == each else "link",)
+        ]
+        return network([{"id": name, "type": "ME", "known": True} for name in names], edges)
+
+    return written
+
+
 @pytest.fixture
 def traffic() -> Traffic:
     return Traffic()

@@ -7,6 +7,7 @@ be had.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
@@ -121,6 +122,46 @@ def test_by_keyboard_while_the_page_changes(server: HttpServer, traffic: Traffic
     assert asked
 
 
+RED_IN_THE_MIDDLE = """() => {
+    const canvas = document.getElementById("drawing");
+    const pen = new OffscreenCanvas(16, 16).getContext("2d", {willReadFrequently: true});
+    pen.drawImage(canvas, 8 - canvas.width / 2, 8 - canvas.height / 2);
+    const {data} = pen.getImageData(0, 0, 16, 16);
+    return data.some((red, at) => at % 4 === 0 && red > 180 && data[at + 1] < 60 && data[at + 2] < 60);
+}"""
+"""Whether the middle of the map has an element with a critical alarm."""
+
+
+def test_a_map_of_the_network_and_its_alarms(
+    ring: Any, traffic: Traffic, event: Any, notify: Any, open_page: Any
+) -> None:
+    """By mouse and by keyboard; the pages below the map, which need no script, tell what was chosen."""
+    traffic.record(notify(event("alarm", "MD=EMS1/ME=NE-7/PTP=1", "2026-01-01T00:00:00Z", "CRITICAL")))
+    with HttpServer(Console(traffic, topology=ring(40, 2))) as server:
+        page = open_page(server.url + "/topology")
+        page.wait_for_selector("#map[data-ready]")
+        assert page.inner_text("#said") == "40 elements and 80 lines."
+        assert page.locator("#layers").inner_text().split() == ["Layers", "link", "open_link"]
+        find = page.get_by_label("Element", exact=True)
+        find.fill("NE-7")
+        find.press("Enter")
+        details = page.locator("#element")
+        playwright.expect(details).to_contain_text("1 active alarm")
+        page.get_by_role("button", name="Only neighbours").click()
+        page.wait_for_function(RED_IN_THE_MIDDLE)
+        page.get_by_role("button", name="Only neighbours").click()
+        details.get_by_role("link", name="MD=EMS1/ME=NE-8").click()
+        playwright.expect(details.locator("h2")).to_have_text("MD=EMS1/ME=NE-8")
+        page.locator("#drawing").press("ArrowLeft")
+        page.go_back()
+        playwright.expect(details.locator("h2")).to_have_text("MD=EMS1/ME=NE-7")
+        page.locator("#drawing").click(position={"x": 3, "y": 3})
+        playwright.expect(details).to_have_count(0)
+        page.wait_for_function(RED_IN_THE_MIDDLE)
+        page.locator("#drawing").click()
+        playwright.expect(details.locator("h2")).to_have_text("MD=EMS1/ME=NE-7")
+
+
 @pytest.mark.endurance
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
@@ -134,7 +175,17 @@ def test_nobody_is_kept_out(
     events = {"MTOSI_EventType": "AlarmInformation", "MTOSI_perceivedSeverity": "MAJOR"}
     traffic.record(make("NOTIFICATION", properties=events), destination="topic:Fault")
     page = open_page(server.url, color_scheme=scheme, viewport=size, bypass_csp=True)
-    paths = ("/", "/exchange?key=c-1", "/messages", "/message/2", "/destinations", "/notifications", "/dead-letters")
+    paths = (
+        "/",
+        "/exchange?key=c-1",
+        "/messages",
+        "/message/2",
+        "/destinations",
+        "/notifications",
+        "/alarms",
+        "/health",
+    )
+    paths += ("/dead-letters",)
     wrong = [line for path in paths for line in look(page, axe, server.url + path)]
     assert not wrong, "\n".join(wrong)
 
@@ -143,22 +194,35 @@ def test_nobody_is_kept_out(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_nobody_is_kept_out_of_a_landing(
-    landing: Path, traffic: Traffic, open_page: Any, axe: str, scheme: str, size: dict[str, int]
+    landing: Path,
+    traffic: Traffic,
+    event: Any,
+    notify: Any,
+    open_page: Any,
+    axe: str,
+    scheme: str,
+    size: dict[str, int],
 ) -> None:
     pytest.importorskip("pyarrow", reason="the ledger needs the extra tables")
+    traffic.record(notify(event("alarm", "MD=EMS1/ME=NE-1", "2026-01-01T00:00:00Z", "MAJOR")))
     with HttpServer(Console(traffic, landings=[landing], title="memory:")) as server:
         page = open_page(server.url, color_scheme=scheme, viewport=size, bypass_csp=True)
         wrong = [
             line
-            for path in ("/landing/0", "/topology", "/landing/0/report")
+            for path in ("/landing/0", "/topology", "/topology?element=MD%3DEMS1/ME%3DNE-1", "/landing/0/report")
             for line in look(page, axe, server.url + path)
         ]
     assert not wrong, "\n".join(wrong)
 
 
+AFTER = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""The second frame after an interaction: it has been drawn."""
+
+
 @pytest.mark.endurance
-def test_a_thousand_messages_a_second(make: Any, open_page: Any) -> None:
-    """It stays responsive, and its memory flat; MTOSI_CONSOLE_SECONDS (600) of them."""
+def test_a_thousand_messages_a_second(make: Any, event: Any, notify: Any, ring: Any, open_page: Any) -> None:
+    """It stays responsive, and its memory flat; MTOSI_CONSOLE_SECONDS (600) of them. The map has 5,000 elements and
+    20,000 links."""
     seconds = float(os.environ.get("MTOSI_CONSOLE_SECONDS", "600"))
     traffic = Traffic(Bounds())
     end = threading.Event()
@@ -170,28 +234,52 @@ def test_a_thousand_messages_a_second(make: Any, open_page: Any) -> None:
                 number += 1
                 turn, batch = divmod(number, 50)
                 kind = ("REQUEST" if batch == 0 else "NOTIFICATION" if batch % 5 == 0 else "RESPONSE",)
-                properties = {"MTOSI_EventType": "AlarmInformation", "MTOSI_perceivedSeverity": "MINOR"}
+                if kind[0] == "NOTIFICATION":
+                    name = f"MD=EMS1/ME=NE-{number * 7 % 5_000}/PTP={number % 4}"
+                    severity = ("CLEARED", "CRITICAL", "MAJOR", "MINOR", "WARNING")[turn % 5]
+                    traffic.record(notify(event("alarm", name, "", severity)), destination="topic:FAULT")
+                    continue
                 message = make(
                     *kind,
                     f"c-{turn}",
                     None if kind[0] != "RESPONSE" else batch - batch // 5,
                     last=batch == 49,
                     body="<a>" + "text " * 400 + "</a>",
-                    properties=properties if kind[0] == "NOTIFICATION" else {},
                 )
                 traffic.record(message, destination=f"queue:OS-{turn % 20}")
 
     sender = threading.Thread(target=send, daemon=True)
-    with HttpServer(Console(traffic)) as server:
+    with HttpServer(Console(traffic, topology=ring(5_000, 4))) as server:
         page = open_page(server.url)
+        network = open_page(server.url + "/topology")
+        network.wait_for_selector("#map[data-ready]")
+        box = network.locator("#drawing").bounding_box()
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        interactions = itertools.cycle(
+            [
+                lambda: network.mouse.wheel(0, -300),
+                lambda: network.get_by_role("button", name="Whole map").click(),
+                lambda: network.locator("#live td a").nth(7).click(),
+                lambda: network.get_by_role("button", name="Only neighbours").click(),
+                lambda: network.get_by_label("Element", exact=True).press("7"),
+                lambda: network.get_by_label("Element", exact=True).fill(""),
+                lambda: network.mouse.click(*middle),
+                lambda: network.locator("#drawing").press("ArrowLeft"),
+            ]
+        )
         sender.start()
-        sizes, waits = [], []
+        sizes, waits, moves = [], [], []
         began = time.monotonic()
         while time.monotonic() - began < seconds:
             page.wait_for_timeout(1000)
             asked = time.monotonic()
             page.evaluate("fetch('/destinations').then(answer => answer.text())")
             waits.append(time.monotonic() - asked)
+            network.mouse.move(*middle)
+            asked = time.monotonic()
+            next(interactions)()
+            network.evaluate(AFTER)
+            moves.append(time.monotonic() - asked)
             heap = page.evaluate("performance.memory.usedJSHeapSize")
             sizes.append((resident(), heap, page.locator("*").count()))
         end.set()
@@ -205,9 +293,14 @@ def test_a_thousand_messages_a_second(make: Any, open_page: Any) -> None:
     median, most = waits[len(waits) // 2], waits[len(waits) * 95 // 100]
     print(f"{overview.seen:,} messages in {passed:.0f} s, {overview.left_out} left out; ", end="")
     print(f"a page takes {median:.3f} s in the median, {most:.3f} s at most in 95 of 100, {waits[-1]:.2f} s in all")
+    moves.sort()
+    print(
+        f"on the map {moves[len(moves) // 2]:.3f} s in the median, {moves[len(moves) * 95 // 100]:.3f} s in 95 of 100"
+    )
     print(f"resident MB, heap bytes, elements at most: {middle} in the middle, {last} at the end")
     assert overview.left_out == 0
     assert overview.seen > 0.8 * 1000 * seconds
+    assert moves[len(moves) // 2] < 0.2
     assert median < 1
     assert most < 5
     assert last[0] < middle[0] * 1.1 + 10

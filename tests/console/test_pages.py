@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import time
 from pathlib import Path
@@ -43,7 +44,18 @@ def test_an_exchange_with_a_gap_and_a_duplicate(traffic: Traffic, make: Any, vis
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/messages", "/destinations", "/notifications", "/dead-letters", "/topology", "/message/1", "/nothing"],
+    [
+        "/",
+        "/messages",
+        "/destinations",
+        "/notifications",
+        "/alarms",
+        "/health",
+        "/dead-letters",
+        "/topology",
+        "/message/1",
+        "/nothing",
+    ],
 )
 def test_pages_of_a_console_that_has_seen_nothing(visit: Any, path: str) -> None:
     answer = visit().get(path)
@@ -316,9 +328,7 @@ def test_ledger_report_and_topology_of_a_landing(landing: Path, visit: Any) -> N
     report = browser.get("/landing/0/report")
     assert "incomplete" in report.text
     assert "script-src" not in report.headers["content-security-policy"], "it has none"
-    topology = browser.get("/topology").text
-    assert "MD=EMS1/ME=NE-3" in topology
-    assert topology.count("<circle") == 3 + 2  # the two of the sign in the head
+    assert "MD=EMS1/ME=NE-3" in browser.get("/topology").text
     assert browser.get("/landing/1").status_code == 404
 
 
@@ -328,37 +338,49 @@ def test_a_landing_that_is_gone_says_so(tmp_path: Path, visit: Any) -> None:
         assert "gone" in browser.get(path).text
 
 
-def test_topology_of_tables(tmp_path: Path, visit: Any) -> None:
-    """Those that `mtosi-jms topology` writes; here as it would."""
-    pa = pytest.importorskip("pyarrow", reason="the extra tables is not installed")
-    from pyarrow import parquet
-
+def test_topology_of_tables(network: Any, visit: Any) -> None:
     names = [f"MD=EMS1/ME=NE-{number}" for number in range(1, 5)]
     nodes = [{"id": name, "type": "ME", "known": name != names[3]} for name in names]
     ends = [(names[0], names[1]), (names[0], names[2]), (names[0], names[1])]
-    edges = [{"src": f"{src}/PTP=1", "dst": f"{dst}/PTP=1", "kind": "link"} for src, dst in ends]
-    edges.append({"src": names[2], "dst": f"{names[2]}/EQ=1", "kind": "containment"})
-    for name, rows in (("nodes", nodes), ("edges", edges)):
-        (tmp_path / name).mkdir()
-        parquet.write_table(pa.Table.from_pylist(rows), tmp_path / name / "part-0.parquet")
-    page = visit(topology=tmp_path).get("/topology").text
-    assert page.count("<line ") == 2
-    assert "MD=EMS1/ME=NE-1, 3 links" in page
+    told = {"kind": "link", "relationship": "link"}
+    edges = [{"src": f"{src}/PTP=1", "dst": f"{dst}/PTP=1", **told} for src, dst in ends]
+    edges.append({"src": names[1], "dst": names[2], "kind": "reference", "relationship": "asap"})
+    edges.append({"src": names[2], "dst": f"{names[2]}/EQ=1", "kind": "containment", "relationship": "contains"})
+    folder = network(nodes, edges)
+    browser = visit(topology=folder)
+    assert browser.get("/topology/network").json() == {
+        "elements": names[:3],
+        "links": [[0, 1, 0, 2], [0, 2, 0, 1], [1, 2, 1, 1]],
+        "layers": ["link", "asap"],
+        "leftOut": 0,
+        "linksLeftOut": 0,
+    }
+    page = browser.get("/topology").text
     assert "NE-4" not in page, "it is only referred to"
-    assert "no topology as" in visit(topology=tmp_path / "nodes").get("/topology").text
+    page = browser.get("/topology", params={"element": names[0]}).text
+    assert re.search(r"2 neighbours.*ME=NE-2</a> <span class=\"soft\">2 link</span>", page, re.DOTALL)
+    assert "no such element" in browser.get("/topology?element=MD=EMS1").text
+    gone = visit(topology=folder / "nodes")
+    assert "no topology as" in gone.get("/topology").text
+    assert gone.get("/topology/network").status_code == 503
 
 
-def test_a_large_network_is_drawn_as_far_as_one_can_look_at_it(tmp_path: Path, visit: Any) -> None:
-    pa = pytest.importorskip("pyarrow", reason="the extra tables is not installed")
-    from pyarrow import parquet
-
-    rows = [{"id": f"MD=EMS1/ME=NE-{number}", "type": "ME", "known": True} for number in range(2_000)]
-    for name, table in (("nodes", rows), ("edges", [{"src": "a", "dst": "b", "kind": "link"}])):
-        (tmp_path / name).mkdir()
-        parquet.write_table(pa.Table.from_pylist(table), tmp_path / name / "part-0.parquet")
-    page = visit(topology=tmp_path).get("/topology").text
-    assert "1,880 elements with fewer links are left out" in page
-    assert page.count("<circle") < 130
+def test_a_large_network_is_listed_whole(network: Any, visit: Any) -> None:
+    nodes = [{"id": f"MD=EMS1/ME=NE-{number}", "type": "ME", "known": True} for number in range(10_250)]
+    folder = network(nodes, [{"src": "a", "dst": "b", "kind": "link", "relationship": "link"}])
+    browser = visit(topology=folder)
+    found = browser.get("/topology/network").json()
+    assert (len(found["elements"]), found["leftOut"]) == (10_000, 250)
+    seen: set[str] = set()
+    path = "/topology?q=NE-1024"
+    while path:
+        page = browser.get(path).text
+        seen |= set(re.findall(r">(MD=EMS1/ME=NE-\d+)</a>", page))
+        after = re.search(r'href="([^"]*)" rel="next"', page)
+        path = f"/topology{html.unescape(after[1])}" if after else ""
+    assert len(seen) == 11
+    pages = [browser.get(f"/topology?page={number}").text for number in (1, 103, 104, "x")]
+    assert [page.count('<tr id="t-') for page in pages] == [100, 50, 50, 100]
 
 
 def missing_card(text: str) -> str:

@@ -169,7 +169,7 @@ def test_notifications_by_category_and_severity(traffic: Traffic) -> None:
     assert sum(counts.values()) == 2 * len(messages)
     assert all(number % 2 == 0 for number in counts.values())
     assert {category for category, _ in counts} >= {"Fault", "Inventory"}
-    faults = traffic.notifications("Fault", "CRITICAL")
+    faults, _ = traffic.notifications("Fault", "CRITICAL")
     assert {one.facts.event for one in faults} == {"AlarmInformation"}
     assert all(one.facts.object_name.startswith("MD=") for one in faults)
 

@@ -127,10 +127,12 @@ function drawLinks(pen, at, width, height) {
     path.lineTo(x2, y2);
   }
   for (const [colour, path] of Object.entries(paths)) {
+    pen.globalAlpha = colour === "accent" ? 1 : Math.min(Math.max(drawn.k, 0.3), 1); // many lines would hide the rest
     pen.lineWidth = colour === "accent" ? 2 : 1;
     pen.strokeStyle = colours[colour];
     pen.stroke(path);
   }
+  pen.globalAlpha = 1;
 }
 
 function radius(node) {
