@@ -23,7 +23,7 @@ from mtosi_jms.tables._read import read
 from mtosi_jms.tables.files import folder_here, is_utf8
 from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
 from mtosi_jms.tables.sql import duckdb_library
-from mtosi_jms.tables.swap import recover
+from mtosi_jms.tables.swap import REPORT, recover
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatchReader, Schema
@@ -52,10 +52,11 @@ class Answer:
 
 @contextmanager
 def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: str = MEMORY) -> Iterator[Answer]:
-    """Run one query over the tables of a landing, or of the folder that an ingest has written.
+    """Run one query over the tables of a landing, or of the folder that an ingest or another job has written.
 
     Args:
-        source: the landing, or the folder with `objectType=X` tables of Parquet.
+        source: the landing, or the folder with tables of Parquet: `objectType=X` of an ingest, `alarms` and `latest`,
+            `nodes` and `edges`.
         sql: a SELECT in the SQL of DuckDB. Tables are object types (`ME`, `"nra.alm:AlarmType"`); a landing also has
             `MESSAGE`, `LEDGER` and `REJECTS`. Only the tables that it names are made.
         stubs: generated packages, for a landing with classes of one's own.
@@ -143,6 +144,8 @@ def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[d
     """Return the tables that a query may mean, by name, and notes on the landing."""
     folder = folder_here(source, "what query reads") if scheme_of(str(source)) in ("", "file") else Path()
     tables = {path.name.removeprefix(PREFIX): path for path in folder.glob(f"{PREFIX}*")} if folder.name else {}
+    if folder.name and not tables and (folder / REPORT).is_dir():  # of another job: alarms, topology, diff
+        tables = {path.parent.name: path.parent for path in folder.glob("[!_]*/*.parquet")}
     if not tables:
         return _of_landing(source, named, stubs)
     recover(folder)

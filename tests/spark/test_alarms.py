@@ -232,6 +232,8 @@ def test_the_command(
     assert document["messages"] == {"notification": 4, "response": 2}
     assert [reject["reason"] for reject in document["rejected"]] == ["not SOAP: the root element is x"]
     assert sorted(path.name for path in Path("out").iterdir()) == ["_report", "alarms", "latest"]
+    assert main(["query", "out", "SELECT count(*) AS found FROM latest WHERE active", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"found": 2}]
     assert main(["alarms", "landing", "--out", "out"]) == 0
     shown = capsys.readouterr()
     assert "5 rows" in shown.out
