@@ -6,6 +6,8 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlencode
@@ -183,20 +185,26 @@ class Views:
         return _json(request, data, hashlib.sha256(data).hexdigest()[:16])
 
     def _health(self, request: Request) -> Response:
-        import mtosi_jms
-
         health = self._traffic.health()
         return self._page(
             request,
             "health",
             health=health,
             uptime=(self._traffic.now_ms - health.began_ms) // 1000,
-            version=mtosi_jms.__version__,
+            version=_version(),
             places=self._traffic.places(),
             spools=[(folder, *counts.get()) for folder, counts in self._spools.items()],
             roles=[(source, _gauged(metrics)) for source, metrics in health.roles.items()],
             most=_ROWS,
         )
+
+
+@cache
+def _version() -> str:
+    try:
+        return metadata.version("mtosi-jms")
+    except metadata.PackageNotFoundError:  # a checkout on the path, not installed
+        return "unknown"
 
 
 def _tables(folder: Path) -> Network:
