@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 import urllib.error
@@ -20,12 +21,16 @@ from prometheus_client import parser
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.errors import TransportError
+from mtosi_jms.errors import MissingExtraError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import Inbox, Outbox
 from mtosi_jms.telemetry import METRICS, Count, Gauge, Metrics, Monitor, Role
 
 PATIENCE = 60.0
+DOCUMENT = (
+    '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1">'
+    "<s:Header><h:header><h:msgName>notify</h:msgName></h:header></s:Header><s:Body/></s:Envelope>"
+)
 MESSAGING = (
     "`messaging_system`, `messaging_operation_name`, `messaging_destination_name`, `error_type`, `server_address`, "
     "`server_port`"
@@ -184,10 +189,7 @@ def test_a_command_is_ready_once_it_listens_and_says_what_it_has_done(
 ) -> None:
     landed = tmp_path / "landing"
     landed.mkdir()
-    (landed / "1.xml").write_text(
-        '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1">'
-        "<s:Header><h:header><h:msgName>notify</h:msgName></h:header></s:Header><s:Body/></s:Envelope>"
-    )
+    (landed / "1.xml").write_text(DOCUMENT)
     assert (
         main(
             [
@@ -208,6 +210,22 @@ def test_a_command_is_ready_once_it_listens_and_says_what_it_has_done(
     assert "monitor: http://127.0.0.1:" in told
     assert "DEBUG mtosi_jms.messages: sent to queue:Q: JMSMessageID=ID:" in told
     assert "<h:msgName>notify</h:msgName>" in told
+
+
+def test_without_the_library_there_are_probes_and_no_metrics(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mtosi_jms.telemetry.prometheus", None)
+    monkeypatch.delitem(sys.modules, "mtosi_jms.telemetry.prometheus")
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    with pytest.raises(MissingExtraError, match=r"mtosi-jms\[prometheus\]"):
+        assert Metrics().prometheus
+    (tmp_path / "1.xml").write_text(DOCUMENT)
+    arguments = ["replay", str(tmp_path), "--url", "memory:monitor-bare", "--to", "queue:Q", "--monitor", "127.0.0.1:0"]
+    assert main(arguments) == 0
+    told = capfd.readouterr().err
+    assert "the monitor has no /metrics: prometheus-client is not installed" in told
+    assert re.search(r"monitor: \S+/readyz, /healthz$", told, re.MULTILINE)
 
 
 @pytest.mark.broker
