@@ -143,8 +143,9 @@ class PendingExchange:
         if self.is_reported or not self.is_observed:
             return
         self.is_reported = True
+        kind = error_type(outcome, fault)
         if self.publication is not None:
-            self.publication.end(error_type(outcome, fault))
+            self.publication.end(kind)
         report(
             log,
             Role.REQUESTOR,
@@ -155,7 +156,7 @@ class PendingExchange:
             seconds=now - self.began,
             batches=self.batches,
             error=error,
-            fault=fault,
+            error_type=kind,
         )
 
     def look(self, now: float) -> bool:

@@ -219,7 +219,7 @@ class ReplyWriter:
             self.run = self.run or random_id()
             properties = Properties.trusted({**message.properties, RUN_ID: self.run})
             message = dataclasses.replace(message, properties=properties)
-        identifier = correlation_id(self.request) or ""
+        identifier = (correlation_id(self.request) or "") if self.telemetry is not None else ""
         with published(self.telemetry, message, route.destination, self.operation, identifier) as publication:
             self._send(publication.message, route.destination, partial=partial)
 

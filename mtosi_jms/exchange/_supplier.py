@@ -31,7 +31,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
 from mtosi_jms.exchange._reply_writer import ProviderError, ReplyPolicy, ReplyRules, ReplyWriter, Sender, WithheldError
 from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.exchange.reporting import Asked, report
+from mtosi_jms.exchange.reporting import Asked, error_type, report
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made
@@ -436,7 +436,7 @@ class Supplier:
             batches=writer.replies,
             error=failure,
             message_id=message.message_id,
-            fault="" if failure is not None else writer.fault,
+            error_type=error_type(outcome, "" if failure is not None else writer.fault),
         )
 
     def _reject(self, what: str, error: BaseException, message: JmsMessage) -> None:

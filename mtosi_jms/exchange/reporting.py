@@ -45,14 +45,14 @@ def report(
     batches: int,
     error: BaseException | None = None,
     message_id: str | None = None,
-    fault: str = "",
+    error_type: str = "",
 ) -> None:
     """Report the end of an exchange, to the log at INFO and to the telemetry.
 
     `outcome`: `answered`, `fault`, `done` (one-way), `abandoned`, or the name of an error's class. `batches`: replies
-    that were handed out or sent. `fault`: its kind."""
+    that were handed out or sent. `error_type`: as the function of that name says."""
     if telemetry is not None:
-        telemetry.ended(role, *asked, error_type(outcome, fault), seconds, batches)
+        telemetry.ended(role, *asked, error_type, seconds, batches)
     if log.isEnabledFor(logging.INFO):
         facts: dict[str, object] = {
             "role": role.value,

@@ -162,17 +162,23 @@ class Metrics(Telemetry):
     def _add_up(self) -> None:
         book = self._book
         notes, known = book.notes, book.known
+        servers: dict[Metrics, tuple[str, int] | None] = {}
         with book.lock:
             for _ in range(len(notes)):
                 cells, view, facts, numbers = notes.popleft()
-                key = cells, facts, view._server()
+                if view not in servers:
+                    servers[view] = view._server()
+                key = cells, facts, servers[view]
                 found = known.get(key)
                 if found is None:
                     if len(known) >= _MOST_KNOWN:
                         known.clear()
                     found = known[key] = cells(view, *facts)
                 for cell, number in zip(found, numbers, strict=True):
-                    cell.add(number)
+                    if type(cell) is Number:  # in place of the call
+                        cell.value += number
+                    else:
+                        cell.add(number)
 
     def number(self, metric: str, *labels: str) -> Cell:
         """The cell of these labels; this and the next two are for what a note refers to."""

@@ -16,7 +16,7 @@ Server: TypeAlias = Callable[[], tuple[str, int] | None]
 """Returns host and port of the provider that a connection has at the moment; None if they are not known."""
 
 
-class Role(enum.Enum):
+class Role(enum.StrEnum):
     """The role at one end of an exchange."""
 
     REQUESTOR = "requestor"
