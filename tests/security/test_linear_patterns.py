@@ -38,7 +38,7 @@ def patterns() -> Iterator[tuple[re.Pattern[Any], str]]:
     """
     for package in (mtosi_jms, mtosi_codegen):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if ".stubs." in found.name or found.name.endswith("__main__"):
+            if found.name.startswith(("mtosi_jms.stubs.", "mtosi_jms.stubs11.")) or found.name.endswith("__main__"):
                 continue
             try:
                 module = importlib.import_module(found.name)
@@ -48,15 +48,13 @@ def patterns() -> Iterator[tuple[re.Pattern[Any], str]]:
                 continue  # the native core
             source = inspect.getsource(module)
             for name, value in vars(module).items():
-                if not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
-                    continue  # another module's
                 held = [*_patterns(value, set())]
-                if not held:
-                    continue
+                if not held or not re.search(rf"^{name}\b.*=", source, re.MULTILINE):
+                    continue  # it has none, or is another module's
                 uses = re.findall(rf"\b{name}\.(\w+)\(", source)
                 for one in held:
                     yield one, _way(uses)
-            for node in ast.walk(ast.parse(source)) if "re." in source else ():
+            for node in ast.walk(ast.parse(source)) if re.search(r"\bre\.\w", source) else ():
                 match node:
                     case ast.Call(
                         func=ast.Attribute(value=ast.Name(id="re"), attr=use), args=[ast.Constant(value=text), *_]
