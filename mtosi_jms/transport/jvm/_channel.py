@@ -265,7 +265,7 @@ class Channel:
             self._connecting = watch
             try:
                 loader = machine.loader(machine.jars_of(self.options.classpath))
-                factory = Factory(self._lookup.factory, self._environment, loader, self.options.jndi_names)
+                factory = Factory(self._lookup, self._environment, loader, self.options.jndi_names)
                 watch.link = link = factory.link(self.options)
                 try:
                     link.number = self.expect(lambda error: self._on_reported(link, error))

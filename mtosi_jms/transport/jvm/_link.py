@@ -13,7 +13,7 @@ from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, Connec
 from mtosi_jms.transport.jvm import _machine as machine
 from mtosi_jms.transport.jvm._api import Api, class_name, refused_login, translated
 from mtosi_jms.transport.jvm._messages import Messages
-from mtosi_jms.transport.jvm._options import JvmOptions
+from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
 
 _FACTORY_CLASS: Final = "java.naming.factory.initial"
 _PROVIDER_URL: Final = "java.naming.provider.url"
@@ -39,18 +39,33 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 class Factory:
-    """A connection factory that JNDI gave, and the Java destinations by their names in JNDI.
+    """A connection factory that JNDI gave, or that was made, and the Java destinations by their names in JNDI.
 
     Raises NamingError: JNDI does not know a name, or it leads elsewhere than to the directory of the environment;
     ConfigError: a class is missing, or what JNDI gave is of another kind; TransportError."""
 
-    def __init__(self, name: str, environment: Mapping[str, str], loader: Any, names: Sequence[str] = ()) -> None:
-        self.name = name
+    def __init__(self, lookup: Lookup, environment: Mapping[str, str], loader: Any, names: Sequence[str] = ()) -> None:
+        self.name = lookup.factory
         self._loader = loader
-        java = machine.jpype
+        self.destinations: Mapping[str, Any] = {}
+        if not lookup.java_class:
+            self._look_up(environment, names)
+            return
+        with machine.context_loader(loader), translated(f"jvm:{self.name}"):
+            found = machine.find_class(lookup.java_class, loader)
+            if found is None:
+                raise ConfigError(f"jvm:{self.name}: the classpath has no class {lookup.java_class}")
+            self._java = found()
+            for setter, value in lookup.setters.items():
+                getattr(self._java, setter)(value)
+            self.api = Api(loader, self._java)
+
+    def _look_up(self, environment: Mapping[str, str], names: Sequence[str]) -> None:
+        name, loader, java = self.name, self._loader, machine.jpype
         if _FACTORY_CLASS not in environment:
             raise ConfigError(
                 f"jvm:{name}: the names say nothing of {_FACTORY_CLASS}; give connect a jndi.properties with it"
+                + (", or host=, port=, channel= and queue_manager=" if name == "ibm-mq" else "")
             )
         with translated(f"jvm:{name}"):
             initial = machine.find_class(environment[_FACTORY_CLASS], loader)
