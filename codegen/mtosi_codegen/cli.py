@@ -24,7 +24,7 @@ from mtosi_codegen.write import compare, is_generated, outdated, write, write_pa
 from mtosi_jms.cli.arguments import local, nearest
 from mtosi_jms.cli.parsing import SHOWING, Parser, commands_of, complete, shown_as, write_manual
 from mtosi_jms.cli.program import WRONG_USAGE, run_program
-from mtosi_jms.cli.terminal import problem, say, tell
+from mtosi_jms.cli.terminal import problem, say, tell, waiting
 from mtosi_jms.cli.terminal import write as say_lines
 from mtosi_jms.errors import MtosiError, SchemaError
 
@@ -160,7 +160,8 @@ def _package(text: str) -> str:
 def _result(args: argparse.Namespace) -> tuple[Result, float]:
     start = time.perf_counter()
     templates = getattr(args, "templates", None)
-    result = generate(args.sources, bindings=args.bindings, operations=args.operations, templates=templates)
+    with waiting("reading the sources"):
+        result = generate(args.sources, bindings=args.bindings, operations=args.operations, templates=templates)
     return result, time.perf_counter() - start
 
 
@@ -254,7 +255,8 @@ def _docs(args: argparse.Namespace) -> int:
     code = _problems(result, args)
     if (args.strict and result.findings) or _is_empty(result):
         return code
-    files = pages(result, _examples(args) if result.model.services else None)
+    with waiting("making the pages"):
+        files = pages(result, _examples(args) if result.model.services else None)
     write_pages(args.out, files, MARK, complete=not result.failed)
     say(f"{args.out / 'index.html'}: {report.counted(len(files), 'file')}")
     return code

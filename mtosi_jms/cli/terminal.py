@@ -53,6 +53,8 @@ _RICH: dict[Style, str] = {
     "title": "bold",
 }
 
+_LEAST = 12
+"""Characters that a column of a table has at least, or as many as its longest cell."""
 _LONGEST = 4_000
 """Characters of a problem and of a cell that are shown: some quote a peer or a file."""
 
@@ -197,17 +199,32 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _rich_table(title: str, columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
+def _rich_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(file=sys.stdout)
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    if sum(min(width, _LEAST) + 3 for width in widths) + 1 > console.width:
+        _in_lines(columns, cells)
+        return
     framed = Table(title=title or None, title_justify="left")
-    for column in columns:
-        framed.add_column(column, overflow="fold")
+    for column, *column_of in zip(columns, *cells, strict=True):
+        framed.add_column(column, overflow="fold", min_width=min(_LEAST, max(map(len, (column, *column_of)))))
     for row in cells:
         framed.add_row(*map(Text, row))
-    Console(file=sys.stdout).print(framed)
+    console.print(framed)
+
+
+def _in_lines(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
+    """A row after the other, a line for each cell that is not empty: for a terminal too narrow for the table."""
+    width = max(map(len, columns))
+    for row in cells:
+        for column, cell in zip(columns, row, strict=True):
+            if cell:
+                write(f"{column.ljust(width)}  {cell}")
+        write("")
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shlex
 import subprocess
@@ -130,3 +131,22 @@ def test_quiet_leaves_notes_out(capsys: pytest.CaptureFixture[str]) -> None:
     quiet = capsys.readouterr()
     assert quiet.out == noted.out
     assert "note:" not in quiet.err
+
+
+@pytest.mark.parametrize(("columns", "framed"), [(40, False), (80, True)])
+def test_a_table_has_no_slivers_on_a_narrow_terminal(columns: int, framed: bool) -> None:
+    """Where the columns do not fit, each cell has a line; a column without a value leaves."""
+    script = (
+        "from mtosi_jms.cli import terminal\n"
+        "terminal.table('', ('message', 'reason', 'empty', 'from'), [('a' * 20, 'b' * 20, None, 'c' * 20)])"
+    )
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm"}
+    subprocess.run([sys.executable, "-c", script], stdout=theirs, env=environment, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 65_536).decode()
+    os.close(ours)
+    assert ("│" in shown) is framed
+    assert "empty" not in shown
+    for letter in "abc":
+        assert letter * 12 in shown

@@ -34,6 +34,8 @@ PARQUET: Final = "parquet"
 JSON: Final = "json"
 CSV: Final = "csv"
 FORMATS: Final = (PARQUET, JSON, CSV)
+_CALLING: Final = "An error occurred while calling"
+_CAUSES: Final = (": ", "Caused by: ")
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PAUSE: Final = 0.5
 """Seconds between two looks at the tasks of Spark."""
@@ -231,8 +233,12 @@ def where(rows: DataFrame, condition: str) -> DataFrame:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first line of an error of Spark; the plans that follow do not help users."""
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """Return the first line of an error of Spark, or the last cause where that only names a call; the plans that follow
+    do not help users."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    if lines and lines[0].startswith(_CALLING):
+        lines = [line.removeprefix(mark) for line in lines for mark in _CAUSES if line.startswith(mark)][-1:] or lines
+    return lines[0] if lines else type(error).__name__
 
 
 def _convert(rows: DataFrame, folder: Path, format: str) -> None:
