@@ -26,14 +26,15 @@ from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, LeftOut, Table
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
+from mtosi_jms.spark.jobs._job import ONE_JOB, settings
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import messages_of
 from mtosi_jms.spark.jobs._merge import DIFFERS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
 from mtosi_jms.spark.jobs._scans import (
     Changes,
-    is_each_once,
     scan_changes,
     scan_events,
+    scan_names,
     scan_objects,
     scan_rows,
     scan_sequences,
@@ -58,9 +59,12 @@ if TYPE_CHECKING:
 READ: Final = "read"
 """The folder of the tables of the news, inside the folder of the staged tables."""
 _EVENTS: Final = "events"
+_PRESENT: Final = "present"
 _MERGED: Final = "merged"
 FEW: Final = 20_000
 """Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
+_FEW_NAMES: Final = 5_000
+"""So many names are put into the condition of a query."""
 _MOST_NAMES: Final = 1_000_000
 """More names than this the driver does not hold: Spark then sorts all news by name."""
 
@@ -245,11 +249,14 @@ class Growth:
         changed: dict[str, int] = {}
         for label, merge in merges.items():
             folder = staged.folder / _MERGED / label
-            touched = merge.exists and bool(merge.added or merge.closes or merge.knows())
-            once = not touched and self._each_once(label, merge, staged.folder)
-            rows = merge.changes(lake.read(label)) if touched else merge.rows(once=once)
-            write_parquet(rows, folder)
-            found = scan_changes(folder) if touched else scan_rows(folder)
+            names = self._names(label, merge, staged.folder)
+            few = merge.in_one_job = names is not None and len(names) <= _FEW_NAMES and not merge.closes
+            once = names is not None and len(names.unique()) == len(names)
+            with settings(lake.spark, ONE_JOB if few else {}):
+                table = self._present(lake, label, merge, names if few else None, staged.folder)
+                rows = merge.rows(once=once) if table is None else merge.changes(table)
+                write_parquet(rows, folder)
+            found = scan_rows(folder) if table is None else scan_changes(folder)
             if not found.rows and merge.exists:
                 shutil.rmtree(folder)
                 continue
@@ -257,12 +264,26 @@ class Growth:
             self._merged[label] = (rows.schema, found)
         return changed
 
-    def _each_once(self, label: str, merge: TableMerge, folder: Path) -> bool:
-        """Whether each name is in the news once, as far as the driver can hold them."""
+    def _names(self, label: str, merge: TableMerge, folder: Path) -> pa.ChunkedArray | None:
+        """Return the names in the news; None if the driver cannot hold them."""
         objects = folder / READ / f"{PREFIX}{label}"
         if count_rows(objects) > _MOST_NAMES:
-            return False
-        return is_each_once(objects, merge.key, folder / _EVENTS, None if self._alone else label)
+            return None
+        return scan_names(objects, merge.key, folder / _EVENTS, None if self._alone else label)
+
+    def _present(
+        self, lake: Lake, label: str, merge: TableMerge, names: pa.ChunkedArray | None, folder: Path
+    ) -> DataFrame | None:
+        """Return the rows of the table that a merge needs; None if it needs none. Of a few names Spark looks for the
+        rows once, and keeps them beside the news: it would read the table in three places of the merge."""
+        if not merge.exists:
+            return None
+        table = lake.read(label)
+        if names is None:
+            return table if merge.added or merge.closes or merge.knows() else None
+        place = folder / _PRESENT / label
+        few = merge.only(table, names.unique().to_pylist())
+        return lake.spark.read.schema(table.schema).parquet(str(place)) if write_parquet(few, place) else None
 
     def check(self, lake: Lake) -> None:
         """Check before a commit that files, checkpoint and tables have not changed since they were read."""

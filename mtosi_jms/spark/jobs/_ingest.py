@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark._engine import plan_by_engine
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
-from mtosi_jms.spark.jobs._job import SparkJob, interpreted
+from mtosi_jms.spark.jobs._job import INTERPRETED, SparkJob, settings
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._landed import check_readable, for_engine
 from mtosi_jms.spark.jobs._tables import SparkTableWriter
@@ -73,10 +73,10 @@ def _run(
     plan = None if growth is None and for_engine(source) else ingest.plan(source)
     if spark is None:
         check_java()
-        settings = session_settings(options.format, pyspark_version(), options.conf)
+        own = session_settings(options.format, pyspark_version(), options.conf)
     else:
-        settings = {}
-    working = job.working(spark, options.cores, settings=settings)
+        own = {}
+    working = job.working(spark, options.cores, settings=own)
     with working as (staged, active), jar_errors(active, options.format):
         lake = Lake(active, options.format, job.out, options.table)
         if plan is None:
@@ -150,8 +150,8 @@ class _Ingest(Ingest):
         plan, written, seen = self._read(
             plan, SparkTableWriter(lake.spark, self._source, folder, here=True, known=known)
         )
-        few = sum(written.rows.values()) < FEW
-        with self._job.stage("merge"), interpreted(lake.spark, few):
+        ways = INTERPRETED if sum(written.rows.values()) < FEW else {}
+        with self._job.stage("merge"), settings(lake.spark, ways):
             if lake.format == PARQUET:
                 grown = growth.add(lake, written, staged)
             else:
@@ -159,7 +159,7 @@ class _Ingest(Ingest):
         rejects = (*written.rejects, *grown.rejects)
         if rejects and self._source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))
-        with self._job.stage("commit"), interpreted(lake.spark, few):
+        with self._job.stage("commit"), settings(lake.spark, ways):
             growth.check(lake)
             if lake.format != PARQUET:
                 growth.commit(lake, staged)

@@ -39,23 +39,30 @@ _CAUSES: Final = (": ", "Caused by: ")
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PAUSE: Final = 0.5
 """Seconds between two looks at the tasks of Spark."""
-_INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Spark interprets its plans, which for few rows is sooner done than to compile them."""
+ONE_JOB: Final = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+}
+"""Spark does a query in one job: otherwise each exchange is a job, which costs more than a few rows do."""
 
 
 @contextmanager
-def interpreted(spark: SparkSession, few: bool) -> Iterator[None]:
-    """Let Spark interpret its plans in this block instead of compiling them, if they are for `few` rows."""
-    before = {name: spark.conf.get(name, None) for name in _INTERPRETED} if few else {}
+def settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
+    """Give a session other settings in this block."""
+    before = {name: spark.conf.get(name, None) for name in given}
     try:
-        for name in before:
-            spark.conf.set(name, _INTERPRETED[name])
+        for name, value in given.items():
+            spark.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, was in before.items():
+            if was is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, was)
 
 
 class SparkSql:

@@ -7,7 +7,7 @@ take DataFrames and return a DataFrame.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -118,6 +118,7 @@ class TableMerge:
         self._type = object_type
         self._table = table
         self._few = few
+        self.in_one_job = False
         self._news = news
         self._given = news.objects.columns
         own = own_columns(self._given)
@@ -166,6 +167,16 @@ class TableMerge:
             return False
         names = self._names().select(f.col("_name").alias(self._key))
         return self._table.select(self._key).join(f.broadcast(names), self._key, "left_semi").head() is not None
+
+    def only(self, table: DataFrame, names: Iterable[str]) -> DataFrame:
+        """Return the rows of the table that have one of a few names. From such a condition Delta and Iceberg also know
+        which files they need not read."""
+        texts = ", ".join(f"CAST(X'{name.encode().hex()}' AS STRING)" for name in names)  # needs no quoting
+        return table.where(f"`{self._key}` IN ({texts})" if texts else "false")
+
+    def _small(self, rows: DataFrame) -> DataFrame:
+        """Let a join send these rows to all tasks, unless there is one task."""
+        return rows if self.in_one_job else f.broadcast(rows)
 
     def rows(self, *, once: bool) -> DataFrame:
         """Return the rows of the news, if none of their objects is in the table.
@@ -259,7 +270,7 @@ class TableMerge:
         """Return the names in the news, each with the complete sequence that has it, if any."""
         objects = self._news.objects.select(f.col(self._key).alias("_name"), f.col(self._file).alias("source_file"))
         times = self._news.times.select("source_file", "_sequence")
-        names = objects.where(f.col("_name").isNotNull()).join(f.broadcast(times), "source_file")
+        names = objects.where(f.col("_name").isNotNull()).join(self._small(times), "source_file")
         names = names.select("_name", "_sequence")
         if self._news.events is not None:
             of_events = self._news.events.where(f.col("_name") != "")
@@ -271,7 +282,7 @@ class TableMerge:
         objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self._key, "_name")
         objects = objects.where(f.col("_name").isNotNull())
         times = self._news.times.select(f.col("source_file").alias(self._file), "_time")
-        rows = objects.join(f.broadcast(times), self._file)
+        rows = objects.join(self._small(times), self._file)
         no_columns = f.lit(None).cast("array<string>").alias("_told")
         facts = rows.select(
             "_name",
@@ -330,7 +341,7 @@ class TableMerge:
         )
         above = f.explode(f.array_append(_name_and_above(f.col("_name")), "")).alias("_above")
         return (
-            names.select("_name", above).join(f.broadcast(self._spark.createDataFrame(rows)), "_above").drop("_above")
+            names.select("_name", above).join(self._small(self._spark.createDataFrame(rows)), "_above").drop("_above")
         )
 
     def _once(self, facts: DataFrame) -> DataFrame:

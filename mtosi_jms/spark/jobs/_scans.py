@@ -105,16 +105,15 @@ def scan_sequences(folder: Path, keys: Collection[str]) -> set[str]:
     return found
 
 
-def is_each_once(folder: Path, column: str, events: Path, label: str | None) -> bool:
-    """Whether each name is in the news once."""
+def scan_names(folder: Path, column: str, events: Path, label: str | None) -> pa.ChunkedArray:
+    """Return the names in the news, each as often as it is there."""
     found: list[pa.Array] = [batch.column(0) for batch in batches(folder, [column])]
     for batch in batches(events, None):
         of_type = pc.is_valid(batch.column("_name"))
         if label is not None:
             of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))
         found.append(batch.filter(of_type).column("_name"))
-    names = pa.chunked_array(found, pa.string()).drop_null()
-    return len(names.unique()) == len(names)
+    return pa.chunked_array(found, pa.string()).drop_null()
 
 
 def scan_rows(folder: Path) -> Changes:
