@@ -200,12 +200,13 @@ def names(network: Network) -> list[str]:
 @pytest.mark.usefixtures("own_plans")
 def test_a_change_merges_into_the_row_that_is_there(lake: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, lake)
-    network.put(answer("one", 1, 1, "a", "b"))
+    odd = "it's \\ an é"
+    network.put(answer("one", 1, 1, odd, "b"))
     network.ingest()
-    network.put(Event(TOLD, "MD=M/ME=a", 2, (("owner", "y"),)))
+    network.put(Event(TOLD, f"MD=M/ME={odd}", 2, (("owner", "y"),)))
     assert network.ingest().changed == {"ME": 1}
     before = (True, {"user_label": "x", "owner": None})
-    assert network.rows() == {"MD=M/ME=a": (True, {"user_label": "x", "owner": "y"}), "MD=M/ME=b": before}
+    assert network.rows() == {f"MD=M/ME={odd}": (True, {"user_label": "x", "owner": "y"}), "MD=M/ME=b": before}
 
 
 @pytest.mark.obligation("TAB5", "TAB6")
