@@ -120,10 +120,11 @@ class Bounds:
     peer_answer: float = _bound(120.0, "seconds", "HTTP peer", "for an answer", "gateway.HttpPeer.timeout")
 
     form_bytes: int = _bound(64 * _KIB, "bytes", "console", "a form")
-    console_messages: int = _bound(2_000, "messages", "console", "kept")
+    console_messages: int = _bound(20_000, "messages", "console", "kept")
     console_bytes: int = _bound(64 * _MIB, "bytes", "console", "bodies kept, and bodies that wait to be sorted")
     console_backlog: int = _bound(20_000, "messages", "console", "waiting to be sorted")
     console_exchanges: int = _bound(1_000, "exchanges", "console", "kept")
+    console_letters: int = _bound(200_000, "dead letters", "console", "listed of a queue; further ones are counted")
     console_destinations: int = _bound(300, "destinations", "console", "kept")
     console_event_bytes: int = _bound(8 * _MIB, "bytes", "console", "a message that is read as a whole for its events")
     console_events: int = _bound(5_000, "notifications", "console", "kept, without their bodies")

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from mtosi_jms.registry import names_from
 
 if TYPE_CHECKING:
-    from mtosi_jms.console._app import Console, DeadLetters, Redrive
+    from mtosi_jms.console._app import Console
     from mtosi_jms.console._exchanges import ExchangeView, Segment, State
     from mtosi_jms.console._facts import Facts, Kind
+    from mtosi_jms.console._letters import DeadLetters, Letter, LetterBox
     from mtosi_jms.console._tap import Tap
     from mtosi_jms.console._traffic import Bounds, Overview, Place, Rate, Seen, Traffic, Way
     from mtosi_jms.console._watching import BrokerWatch, LandingWatch
@@ -34,10 +35,11 @@ __all__ = [
     "Facts",
     "Kind",
     "LandingWatch",
+    "Letter",
+    "LetterBox",
     "Overview",
     "Place",
     "Rate",
-    "Redrive",
     "Seen",
     "Segment",
     "State",
@@ -46,4 +48,4 @@ __all__ = [
     "Way",
 ]
 
-__getattr__ = names_from(__name__, __all__, "_traffic", "_tap", "_facts", "_exchanges", "_watching", "_app")
+__getattr__ = names_from(__name__, __all__, "_traffic", "_tap", "_facts", "_exchanges", "_letters", "_watching", "_app")

@@ -7,23 +7,21 @@ import contextlib
 import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from mtosi_jms.console._guard import LOGIN, Guard, throttled
 from mtosi_jms.console._landing import Landed
-from mtosi_jms.console._message import shown
+from mtosi_jms.console._letter_pages import LetterPages, choices, wanted_of
+from mtosi_jms.console._letters import DeadLetters
+from mtosi_jms.console._message import message_answer
 from mtosi_jms.console._pages import render, static
-from mtosi_jms.console._traffic import Traffic
-from mtosi_jms.console._views import Views
-from mtosi_jms.errors import MissingExtraError, MtosiError
-from mtosi_jms.gateway import Access, HttpOptions, Throttled, address_of
-from mtosi_jms.jms import JmsMessage
-from mtosi_jms.jms.display import shown_properties
+from mtosi_jms.console._traffic import Seen, Traffic
+from mtosi_jms.console._views import Views, part
+from mtosi_jms.errors import MissingExtraError
+from mtosi_jms.gateway import Access, HttpOptions, Throttled
 from mtosi_jms.masking import without_login
-from mtosi_jms.spool import SpoolFolder, StoredMessage
 
 try:
     from starlette.applications import Starlette
@@ -40,41 +38,14 @@ log = logging.getLogger(__name__)
 _TURN: Final = 0.25
 """Seconds between two sorts of the backlog."""
 _ROWS: Final = 100
+_SORTS: Final[Mapping[str, Callable[[Seen], Any]]] = {
+    "seen": lambda one: one.at_ms,
+    "operation": lambda one: one.facts.operation,
+    "correlation": lambda one: one.facts.correlation_id,
+    "destination": lambda one: one.destination,
+    "size": lambda one: one.size,
+}
 _SHOWS: Final = {"all": "All", "troubled": "With problems", "open": "Open", "complete": "Complete"}
-_ORIGIN: Final = ("MTOSIX_originalDestination", "originalDestination", "_AMQ_ORIG_QUEUE")
-"""Properties that hold a dead letter's original destination: the consumer runtime's, and brokers'."""
-_REASON: Final = ("MTOSIX_parkedReason", "dlqDeliveryFailureCause")
-
-Redrive = Callable[[str, str, str], None]
-"""Moves one message, given by its queue and message id, to another queue. Raises an MtosiError if that fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetters:
-    """A queue of dead letters.
-
-    Attributes:
-        waiting: returns the messages that wait there.
-        redrive: moves one of them; None if that is not possible.
-        changed: called after a message was moved.
-    """
-
-    name: str
-    waiting: Callable[[], Sequence[JmsMessage]]
-    redrive: Redrive | None = None
-    changed: Callable[[], None] = lambda: None
-
-
-class _Letter(NamedTuple):
-    """A dead letter as it is shown."""
-
-    key: str
-    state: str
-    at_ms: int | None
-    origin: str
-    reason: str
-    what: str
-    size: int
 
 
 class Console:
@@ -114,17 +85,16 @@ class Console:
         self._traffic = traffic
         self._title = without_login(title)
         self._landings = [Landed(folder) for folder in landings]
-        self._spools = list(spools)
-        self._dead = list(dead_letters)
         self._views = Views(traffic, self._page, landings=landings, spools=spools, topology=topology)
-        self._allow_actions = allow_actions
+        self._letters = LetterPages(
+            self._page, self._form, queues=dead_letters, spools=spools, allow_actions=allow_actions
+        )
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._exchanges,
             "/exchange": self._exchange,
             "/messages": self._messages,
             "/message/{number:int}": self._message,
             "/destinations": self._destinations,
-            "/dead-letters": self._dead_letters,
             "/landing/{place:int}": self._landing,
             "/landing/{place:int}/report": self._report,
             "/static/{name}": self._static,
@@ -136,7 +106,7 @@ class Console:
         routes += [
             Route(LOGIN, self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
-            Route("/dead-letters", self._act, methods=["POST"]),
+            *self._letters.routes,
             Route("/healthz", self._healthy, methods=["GET"]),
         ]
         app = Starlette(routes=routes, lifespan=self._living, exception_handlers={404: self._nothing})
@@ -181,7 +151,7 @@ class Console:
     def _tabs(self) -> list[tuple[str, str]]:
         tabs = [("/", "Exchanges"), ("/messages", "Messages"), ("/destinations", "Destinations")]
         tabs += [("/notifications", "Notifications"), ("/alarms", "Alarms")]
-        if self._spools or self._dead:
+        if self._letters:
             tabs.append(("/dead-letters", "Dead letters"))
         more = len(self._landings) > 1
         tabs += [
@@ -206,66 +176,49 @@ class Console:
         found = self._traffic.exchange(key)
         if found is None:
             return self._missing(request, "This exchange is not known, or not any more.")
-        return self._page(request, "exchange", exchange=found, messages=self._traffic.messages(key, _ROWS))
+        messages = self._traffic.messages(correlation_id=key) or self._traffic.messages(key, _ROWS)
+        paging, shown = part(request, messages)
+        return self._page(request, "exchange", exchange=found, messages=shown, paging=paging)
 
     def _messages(self, request: Request) -> Response:
-        text = request.query_params.get("q", "").strip()
-        found = self._traffic.messages(text, _ROWS)
+        given, wanted, problem = wanted_of(request.query_params, "q", "correlation", "sort")
+        found = self._traffic.messages(
+            given["q"],
+            kind=wanted.kind,
+            operation=wanted.operation,
+            correlation_id=given["correlation"],
+            since_ms=wanted.since_ms,
+            until_ms=wanted.until_ms,
+        )
+        column, _, is_down = given["sort"].partition("-")
+        if column in _SORTS:
+            found.sort(key=_SORTS[column], reverse=bool(is_down))
+        paging, shown = part(request, found)
+        text = given["q"] or given["correlation"]
         exchange = self._traffic.exchange(text) if text else None
-        return self._page(request, "messages", messages=found, text=text, exchange=exchange, most=_ROWS)
+        kept = self._traffic.messages()
+        return self._page(
+            request,
+            "messages",
+            messages=shown,
+            paging=paging,
+            given=given,
+            problem=problem,
+            kinds=choices(one.facts.kind for one in kept),
+            operations=choices(one.facts.operation for one in kept),
+            sorts=_sorted_by(request.query_params),
+            exchange=exchange,
+            is_filtered=any(value for name, value in given.items() if name != "sort"),
+        )
 
     def _message(self, request: Request) -> Response:
         found = self._traffic.message(request.path_params["number"])
         if found is None:
             return self._missing(request, "This message is not kept any more.")
-        return self._page(request, "message", seen=found, shown=shown(found))
+        return message_answer(self._page, request, found)
 
     def _destinations(self, request: Request) -> Response:
         return self._page(request, "destinations", places=self._traffic.places())
-
-    def _dead_letters(self, request: Request) -> Response:
-        spools = [(at, folder, *_look_into(folder)) for at, folder in enumerate(self._spools)]
-        queues = [
-            (at, dead.name, [_letter_of(one) for one in dead.waiting()], dead.redrive is not None)
-            for at, dead in enumerate(self._dead)
-        ]
-        done = request.query_params.get("done", "")
-        text, allowed = _DONE.get(done, ""), self._allow_actions
-        return self._page(request, "dead_letters", spools=spools, queues=queues, allowed=allowed, done=text)
-
-    async def _act(self, request: Request) -> Response:
-        form = await self._guard.form(request, self.options.read_timeout)
-        if form is None:
-            return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
-        if not self._allow_actions:
-            return PlainTextResponse("Actions are off: start the console with --allow-actions.\n", 403)
-        try:
-            user = getattr(request.state, "user", "") or address_of(request)
-            done = await run_in_threadpool(self._settle, form, user)
-        except MtosiError as error:
-            log.warning("%s of %s failed: %s", form.get("action"), form.get("key"), error)
-            return self._missing(request, without_login(str(error)), 409)
-        except (KeyError, ValueError, IndexError):
-            return PlainTextResponse("This form does not say what to do.\n", 400)
-        return RedirectResponse(f"/dead-letters?done={quote(done)}", 303)
-
-    def _settle(self, form: Mapping[str, str], user: str) -> str:
-        action, at, key = form["action"], int(form["at"]), form["key"]
-        if at < 0:
-            raise ValueError
-        if action == "move":
-            dead = self._dead[at]
-            to = form["to"].strip()
-            if dead.redrive is None:
-                raise ValueError
-            dead.redrive(dead.name, key, to)
-            dead.changed()
-            log.info("redriven from %s to %s by %s: %s", dead.name, to, user, key)
-            return "moved"
-        with SpoolFolder(self._spools[at]) as folder:
-            {"redrive": folder.redrive, "withdraw": folder.withdraw}[action](key)
-        log.info("%s in %s by %s: %s", action, self._spools[at], user, key)
-        return action
 
     def _landing(self, request: Request) -> Response:
         at = request.path_params["place"]
@@ -298,17 +251,20 @@ class Console:
         data = render("login", problem=problem, to=to, form_key=self._guard.form_key(request))
         return Response(data, status, media_type="text/html; charset=utf-8")
 
+    async def _form(self, request: Request) -> Mapping[str, Sequence[str]] | None:
+        return await self._guard.form(request, self.options.read_timeout)
+
     async def _log_in(self, request: Request) -> Response:
-        form = await self._guard.form(request, self.options.read_timeout) or {}
-        to = form.get("to", "/")
+        form = await self._form(request) or {}
+        to = form.get("to", ["/"])[0]
         try:
-            given = self._guard.log_in(request, form["token"].strip(), to) if "token" in form else None
+            given = self._guard.log_in(request, form["token"][0].strip(), to) if "token" in form else None
         except Throttled as error:
             return throttled(error)
         return given or self._ask(request, to, "This token is not known.", 403)
 
     async def _log_out(self, request: Request) -> Response:
-        if await self._guard.form(request, self.options.read_timeout) is None:
+        if await self._form(request) is None:
             return PlainTextResponse("This is not a form of the console's own: load the page again.\n", 403)
         return self._guard.log_out(request)
 
@@ -322,39 +278,17 @@ class Console:
         return self._page(request, "missing", status, text=text)
 
 
-_DONE: Final = {
-    "redrive": "The message is redriven.",
-    "withdraw": "The message is withdrawn.",
-    "moved": "The message is moved.",
-}
+def _sorted_by(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The query that sorts by each column, the other way if that is the present one; and its order now."""
+    rest = {name: value for name, value in given.items() if name not in ("sort", "page")}
+    now, _, down = given.get("sort", "").partition("-")
+    found = {}
+    for name in _SORTS:
+        to_down = not down if name == now else name in _DOWN
+        order = ("descending" if down else "ascending") if name == now else "none"
+        found[name] = ("?" + urlencode({**rest, "sort": f"{name}-down" if to_down else name}), order)
+    return found
 
 
-def _look_into(folder: Path) -> tuple[str, dict[str, int], list[_Letter], str]:
-    """The kind of a spool folder, its number of messages by state, those that need attention, and any problem."""
-    try:
-        with SpoolFolder(folder) as opened:
-            found = opened.messages()
-            kind = opened.kind
-    except MtosiError as error:
-        return "", {}, [], str(error)
-    states: dict[str, int] = {}
-    for one in found:
-        states[one.state] = states.get(one.state, 0) + 1
-    return kind, states, [_stored(one) for one in found if one.state in ("dead", "doubt")][:_ROWS], ""
-
-
-def _stored(one: StoredMessage) -> _Letter:
-    return _Letter(one.key, one.state, one.since_ms, one.destination, one.reason, "", one.size)
-
-
-def _letter_of(message: JmsMessage) -> _Letter:
-    properties = shown_properties(message.properties)
-
-    def first(names: Sequence[str]) -> str:
-        return next((str(properties[name]) for name in names if properties.get(name)), "")
-
-    origin = first(_ORIGIN).replace("queue://", "queue:")
-    what = str(properties.get("MTOSI_msgName", ""))
-    return _Letter(
-        str(message.message_id), "dead", message.timestamp_ms, origin, first(_REASON), what, len(message.body)
-    )
+_DOWN: Final = ("seen", "size")
+"""Columns that sort from the greatest first."""

@@ -9,6 +9,7 @@ that begins with `ready`, and ends at SIGTERM or SIGINT.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -17,20 +18,17 @@ from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import address, is_loopback, local, seconds
 from mtosi_jms.cli.monitoring import add_monitor, monitored
 from mtosi_jms.cli.providers import add_provider, mask_url, open_connection, password_of
-from mtosi_jms.cli.queues import operate
 from mtosi_jms.cli.stopping import Stop, until_signalled
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.gateway.serving import tokens_in, wait_for
 from mtosi_jms.masking import without_login
 
 if TYPE_CHECKING:
-    from mtosi_jms.console import BrokerWatch, Console, Traffic
+    from mtosi_jms.console import BrokerWatch, Console, LetterBox, Traffic
     from mtosi_jms.transport import Connection
 
 _PORT: Final = 8085
 _INTERVAL: Final = 1.0
-_WAIT: Final = 2.0
-"""Seconds in which a dead letter must be handed out that is still there."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,25 +103,27 @@ def serve(args: argparse.Namespace, stop: Stop) -> int:
     """Serve the pages until the stop is set; 0. Raises ConfigError: a file, a folder or a name at fault, or the
     transport cannot browse; TransportError: the provider cannot be reached, it cannot listen there, or the server has
     ended."""
-    from mtosi_jms.console import BrokerWatch, LandingWatch, Traffic
+    from mtosi_jms.console import BrokerWatch, LandingWatch, LetterBox, Traffic
     from mtosi_jms.gateway import HttpServer
 
     traffic = Traffic()
     with ExitStack() as stack:
-        names = list(dict.fromkeys((*args.watch, *args.dead_letters)))
+        names = list(dict.fromkeys(args.watch))
+        boxes = {name: LetterBox() for name in args.dead_letters}
         watch = None
         if str(args.password_file) == "-":  # it can be read once only, and connections are made again
             args.password_file, args.password = None, password_of(args.password_file)
-        if names:
-            watch = stack.enter_context(BrokerWatch(partial(_connect, args), names, traffic, interval=args.interval))
-            if topics := [name for name in args.dead_letters if name not in watch.queues]:
-                raise ConfigError(f"{topics[0]}: a topic keeps no messages; give a queue")
+        if names or boxes:
+            connect = partial(_connect, args)
+            watch = stack.enter_context(
+                BrokerWatch(connect, names, traffic, dead_letters=boxes, interval=args.interval)
+            )
         for folder in args.landing:
             stack.enter_context(LandingWatch(folder, traffic, interval=args.interval))
         for folder in args.spool:
             if not folder.is_dir():
                 raise ConfigError(f"{folder}: no such folder")
-        app = _console(args, traffic, watch)
+        app = _console(args, traffic, boxes, watch)
         host, port = args.listen
         server = HttpServer(app, host, port, certificate=args.tls_certificate, key=args.tls_key)
         if not is_loopback(host) and args.tls_certificate is None:
@@ -132,23 +132,20 @@ def serve(args: argparse.Namespace, stop: Stop) -> int:
         with server:
             monitoring.add(lambda: "; ".join(traffic.overview().troubles.values()) or None)
             terminal.ready(
-                f"ready: {server.url} watches {', '.join([*names, *map(str, (*args.landing, *args.spool))])}"
+                f"ready: {server.url} watches {', '.join([*names, *boxes, *map(str, (*args.landing, *args.spool))])}"
             )
             wait_for(server, stop)
     return 0
 
 
-def _console(args: argparse.Namespace, traffic: Traffic, watch: BrokerWatch | None) -> Console:
+def _console(
+    args: argparse.Namespace, traffic: Traffic, boxes: Mapping[str, LetterBox], watch: BrokerWatch | None
+) -> Console:
     from mtosi_jms.console import Console, DeadLetters
 
     dead = [
-        DeadLetters(
-            name=name,
-            waiting=partial(watch.waiting, name),
-            redrive=partial(_redrive, args) if args.allow_actions else None,
-            changed=watch.look,
-        )
-        for name in args.dead_letters
+        DeadLetters(name=name, box=box, connect=partial(_beside, args), changed=watch.look)
+        for name, box in boxes.items()
         if watch is not None
     ]
     return Console(
@@ -169,24 +166,6 @@ def _connect(args: argparse.Namespace) -> Connection:
     return open_connection(args, **({} if secret is None else {"password": secret}))
 
 
-def _redrive(args: argparse.Namespace, queue: str, message_id: str, to: str) -> None:
-    """Move one message as `mtosi-jms queue move` does, with a record of it. Raises ConfigError: no such queue to move
-    to, or the message is not there any more; TransportError: the provider failed."""
-    quoted = message_id.replace("'", "''")
-    moving = argparse.Namespace(
-        action="move",
-        name=queue,
-        to=to,
-        selector=f"JMSMessageID = '{quoted}'",
-        limit=1,
-        dry_run=False,
-        record=None,
-        wait=_WAIT,
-        json=False,
-    )
-    beside = argparse.Namespace(**{**vars(args), "client_id": None})  # the one that watches has it
-    with Stop() as stop, _connect(beside) as connection:
-        with connection.session() as session:
-            if not session.browse(queue, moving.selector):
-                raise ConfigError(f"{message_id}: it is not at {queue} any more")
-        operate(connection, moving, stop)
+def _beside(args: argparse.Namespace) -> Connection:
+    """A further connection: the one that watches has the client id."""
+    return _connect(argparse.Namespace(**{**vars(args), "client_id": None}))

@@ -38,6 +38,8 @@ COOKIE: Final = "mtosi-console"
 LOGIN: Final = "/login"
 LARGEST: Final = BOUNDS.form_bytes
 """Most octets of a form."""
+_FIELDS: Final = 200
+"""Most fields of a form: a page of letters has a hundred."""
 _LOCAL: Final = re.compile(r"/(?![/\\])[\x20-\x7e]*")
 """A page of the console's own: `//host` and `/\\host` would lead elsewhere."""
 _OPEN: Final = (LOGIN, "/healthz")
@@ -156,7 +158,7 @@ class Guard:
         """The secret in forms; it differs for each token."""
         return hmac.new(self._key, b"form:" + _cookie(request).encode(), "sha256").hexdigest()
 
-    async def form(self, request: Request, patience: float) -> Mapping[str, str] | None:
+    async def form(self, request: Request, patience: float) -> Mapping[str, list[str]] | None:
         """The fields of a form from the console's pages; None if it is from elsewhere or too large. `patience`: seconds
         within which the form must arrive. Raises HTTPException: it did not come in time."""
         data = b""
@@ -169,10 +171,10 @@ class Guard:
         except (TimeoutError, ClientDisconnect):
             raise HTTPException(408, "The form did not come in time.\n", {"Connection": "close"}) from None
         try:
-            fields = {name: values[0] for name, values in parse_qs(data.decode("ascii"), max_num_fields=20).items()}
+            fields = parse_qs(data.decode("ascii"), max_num_fields=_FIELDS)
         except ValueError:
             return None
-        given = fields.get("form_key", "")
+        given = fields.get("form_key", [""])[0]
         return fields if hmac.compare_digest(given.encode(), self.form_key(request).encode()) else None
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from lxml import etree
 
 from mtosi_jms.bounds import BOUNDS
+from mtosi_jms.console._facts import read_message
 from mtosi_jms.console._traffic import Seen
-from mtosi_jms.errors import XmlError
+from mtosi_jms.console._views import Render
+from mtosi_jms.errors import MissingExtraError, XmlError
 from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import headers_of, mask_credentials, shown_properties
@@ -17,6 +23,14 @@ from mtosi_jms.jms.message import jms_type_name
 from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.xmlbind import parse_xml
 
+try:
+    from starlette.requests import Request
+    from starlette.responses import Response
+except ImportError as error:
+    raise MissingExtraError("starlette", "console") from error
+
+FORMS: Final = {"tree": "Tree", "table": "Table", "xml": "XML", "json": "JSON"}
+"""How a message can be shown."""
 NODES: Final = BOUNDS.console_tree
 """Most elements of a body that are shown as a tree."""
 TEXT: Final = BOUNDS.console_text
@@ -54,7 +68,8 @@ class Shown(NamedTuple):
     Attributes:
         fields: names and texts of the fields of its MTOSI header.
         left_out: number of elements of the body that are not shown.
-        envelope: the document, indented; empty if there is none.
+        rows: its leaves and attributes by their path, and their texts; the first `NODES`.
+        text: the document, indented, as XML or JSON; empty if there is none.
         cut: number of its characters that are not shown.
         problem: why there is no document to show; empty if there is one.
     """
@@ -64,13 +79,34 @@ class Shown(NamedTuple):
     fields: list[tuple[str, str]]
     tree: list[Node]
     left_out: int
-    envelope: str
+    rows: list[tuple[str, str]]
+    text: str
     cut: int
     problem: str
 
 
-def shown(seen: Seen) -> Shown:
-    """Formats a message for the page."""
+def seen_of(message: JmsMessage, where: str, at_ms: int) -> Seen:
+    """A message that is read for one page."""
+    return Seen(0, at_ms, "waiting", where, where, read_message(message).facts, message, len(message.body))
+
+
+def message_answer(page: Render, request: Request, seen: Seen, **context: Any) -> Response:
+    """The page of a message, or with `download` its document as a file. Credentials are masked in both."""
+    form = request.query_params.get("as", "tree")
+    form = form if form in FORMS else "tree"
+    if (wanted := request.query_params.get("download", "")) in ("xml", "json"):
+        found = shown(seen, wanted, whole=True)
+        if found.text:
+            name = re.sub(r"[^\w.-]", "_", seen.facts.correlation_id or str(seen.message.message_id or seen.number))[
+                :80
+            ]
+            headers = {"Content-Disposition": f'attachment; filename="{name}.{wanted}"'}
+            return Response(found.text, 200, headers, f"application/{wanted}")
+    return page(request, "message", seen=seen, shown=shown(seen, form), form=form, forms=FORMS, **context)
+
+
+def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> Shown:
+    """Formats a message for the page, in one of `FORMS`. `whole`: without limit on the text."""
     message = seen.message
     headers = [("destination", seen.destination)] if seen.destination else []
     found = headers_of(message)
@@ -79,31 +115,79 @@ def shown(seen: Seen) -> Shown:
     properties = [(name, jms_type_name(value), _cut(masked[name])) for name, value in message.properties.items()]
     root, problem = _document(seen, message)
     if root is None:
-        return Shown(headers, sorted(properties), [], [], 0, "", 0, problem)
+        return Shown(headers, sorted(properties), [], [], 0, [], "", 0, problem)
     mask_credentials(root)
     header = next(root.iter(*BY_TAG), None)
     body = next((child for child in root if child.tag in _BODIES), None)
     builder = _Builder()
     tree = [builder.node(child) for child in body if isinstance(child.tag, str)] if body is not None else []
-    etree.indent(root)
-    text = str(etree.tostring(root, encoding="unicode"))
+    rows = list(islice(_leaves(root if body is None else body, ""), NODES)) if form == "table" else []
+    if form == "json":
+        headers_json = {"headers": headers_of(message), "properties": masked}
+        text = json.dumps({**headers_json, "envelope": {_local(root): _plain(root)}}, indent=2, ensure_ascii=False)
+    else:
+        etree.indent(root)
+        text = str(etree.tostring(root, encoding="unicode"))
     return Shown(
         headers=headers,
         properties=sorted(properties),
         fields=list(_fields(header)) if header is not None else [],
         tree=tree,
         left_out=builder.left_out,
-        envelope=text[:TEXT],
+        rows=rows,
+        text=text if whole else text[:TEXT],
         cut=max(len(text) - TEXT, 0),
         problem="",
     )
+
+
+def _local(element: etree._Element) -> str:
+    return split_clark(str(element.tag))[1]
+
+
+def _children(element: etree._Element) -> list[etree._Element]:
+    return [child for child in element if isinstance(child.tag, str)]
+
+
+def _plain(element: etree._Element) -> Any:
+    """An element as JSON: its text, or an object with attributes as `@name`, and a list where a name comes again."""
+    found: dict[str, Any] = {f"@{split_clark(str(name))[1]}": value for name, value in element.items()}
+    text = (element.text or "").strip()
+    for child in _children(element):
+        name, value = _local(child), _plain(child)
+        if name not in found:
+            found[name] = value
+        elif isinstance(found[name], list):
+            found[name].append(value)
+        else:
+            found[name] = [found[name], value]
+    if not found:
+        return text
+    return {**found, "#text": text} if text else found
+
+
+def _leaves(element: etree._Element, path: str) -> Iterator[tuple[str, str]]:
+    """The leaves and attributes below an element; a name that comes again has its number."""
+    children = _children(element)
+    again = Counter(map(_local, children))
+    numbers: Counter[str] = Counter()
+    for child in children:
+        name = _local(child)
+        numbers[name] += 1
+        here = f"{path}/{name}" + (f"[{numbers[name]}]" if again[name] > 1 else "")
+        for attribute, value in child.items():
+            yield f"{here}/@{split_clark(str(attribute))[1]}", _cut(value)
+        if len(child):
+            yield from _leaves(child, here)
+        else:
+            yield here, _cut((child.text or "").strip())
 
 
 def _document(seen: Seen, message: JmsMessage) -> tuple[etree._Element | None, str]:
     if not seen.has_body:
         return None, f"The body, {seen.size:,} bytes, is too large to be kept."
     if not message.body:
-        return None, "The message has no body."
+        return None, "The message has no body, or the provider does not show it to a browser."
     try:
         return parse_xml(message.body, odd_prefixes=[]), ""
     except XmlError as error:

@@ -25,8 +25,9 @@ SPARK: Final = (120, 26)
 
 
 def clock(ms: int | None) -> str:
-    """A moment as the time of day in UTC."""
-    return _moment(ms, "%H:%M:%S")
+    """A moment in UTC: the time of day, with the date if that is not today's."""
+    is_today = _moment(ms, "%Y-%m-%d") == dt.datetime.now(dt.UTC).strftime("%Y-%m-%d")
+    return _moment(ms, "%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
 
 
 def moment(ms: int | None) -> str:
@@ -64,6 +65,11 @@ def spark(counts: Sequence[int]) -> str:
     )
 
 
+def counted(found: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
+    """The options of a choice with their numbers, and first one that admits all."""
+    return [("", "any"), *((value, f"{value} ({number(count)})") for value, count in found)]
+
+
 _TEMPLATES: Final = jinja2.Environment(
     loader=jinja2.FileSystemLoader(_HERE / "templates"),
     undefined=jinja2.StrictUndefined,
@@ -71,7 +77,9 @@ _TEMPLATES: Final = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters.update(number=number, clock=clock, moment=moment, octets=octets, rate=per_second, spark=spark)
+_TEMPLATES.filters.update(
+    number=number, counted=counted, clock=clock, moment=moment, octets=octets, rate=per_second, spark=spark
+)
 
 
 @cache

@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from mtosi_jms.binding.soap_jms import self_describing
@@ -19,8 +20,10 @@ from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._alarms import Alarm, Alarms, AlarmState, Worst
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
 from mtosi_jms.console._facts import Facts, Read, read_message
+from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import without_login
+from mtosi_jms.spool import open_entry
 from mtosi_jms.telemetry import Metrics
 
 K = TypeVar("K")
@@ -42,7 +45,7 @@ class Bounds(NamedTuple):
 
     Attributes:
         messages: most messages.
-        octets: most octets of their bodies.
+        octets: most octets of their bodies; those of the oldest leave memory first.
         backlog: most messages that may wait to be sorted; further ones are counted and left out.
         exchanges: most exchanges; complete ones are dropped first.
         events: most notifications, without their bodies.
@@ -164,6 +167,7 @@ class Seen(NamedTuple):
         source: who observed it.
         facts: its decoded facts.
         size: octets of its body.
+        path: the file of a landing that has it; None: there is none.
     """
 
     number: int
@@ -174,6 +178,7 @@ class Seen(NamedTuple):
     facts: Facts
     message: JmsMessage
     size: int
+    path: Path | None = None
 
     @property
     def has_body(self) -> bool:
@@ -189,6 +194,7 @@ class _BacklogEntry(NamedTuple):
     at_ms: int
     is_whole: bool
     from_first: bool
+    path: Path | None
 
 
 class Overview(NamedTuple):
@@ -237,6 +243,7 @@ class Traffic:
         self._numbers = 0
         self._seen: OrderedDict[int, Seen] = OrderedDict()
         self._octets = 0
+        self._bodies: deque[int] = deque()
         self._total = 0
         self._rate = Rate()
         self._ids: OrderedDict[str, int] = OrderedDict()
@@ -263,6 +270,8 @@ class Traffic:
         at_ms: int | None = None,
         is_whole: bool = True,
         from_first: bool = False,
+        can_wait: bool = False,
+        path: Path | None = None,
     ) -> None:
         """Records a message that was seen; returns at once.
 
@@ -275,18 +284,20 @@ class Traffic:
             source: name of the observer, in a word or two.
             at_ms: when it was seen, milliseconds since 1970 UTC; by default now.
             is_whole: whether the source sees every message there. If not, absent batches do not count as missing.
-            from_first: whether the source has all messages from the first one, as a landing has. It can wait: if the
-                backlog is full, this sorts it first, and leaves nothing out.
+            from_first: whether the source has all messages from the first one, as a landing has.
+            can_wait: whether the source can wait, as one that has `from_first` can: if the backlog is full, this sorts
+                it first, and leaves nothing out.
+            path: the file of a landing that has the message; what leaves memory is read from it again.
         """
         if len(self._backlog) >= self.bounds.backlog or self._backlog_octets > self.bounds.octets:
-            if not from_first:
+            if not (from_first or can_wait):
                 self._left_out += 1
                 return
             self.digest()
         self._backlog_octets += len(message.body)
         where = str(destination or message.destination or "")
         now = int(self._clock() * 1000) if at_ms is None else at_ms
-        self._backlog.append(_BacklogEntry(message, where, way, source, now, is_whole, from_first))
+        self._backlog.append(_BacklogEntry(message, where, way, source, now, is_whole, from_first, path))
 
     @property
     def now_ms(self) -> int:
@@ -359,15 +370,9 @@ class Traffic:
         self._note_alarms(read, entry.at_ms)
         size = len(message.body)
         if size > self.bounds.octets // 8:
-            message = JmsMessage(
-                properties=message.properties,
-                destination=message.destination,
-                reply_to=message.reply_to,
-                message_id=message.message_id,
-                timestamp_ms=message.timestamp_ms,
-                correlation_id=message.correlation_id,
-            )
-        found = Seen(self._numbers, entry.at_ms, entry.way, entry.source, entry.destination, facts, message, size)
+            message = _without_body(message)
+        where = entry.destination
+        found = Seen(self._numbers, entry.at_ms, entry.way, entry.source, where, facts, message, size, entry.path)
         if message.message_id is not None:
             _keep(self._ids, message.message_id, found.number, _IDS)
         self._remember(found)
@@ -423,9 +428,18 @@ class Traffic:
     def _remember(self, found: Seen) -> None:
         self._seen[found.number] = found
         self._octets += len(found.message.body)
-        while len(self._seen) > self.bounds.messages or self._octets > self.bounds.octets:
+        self._bodies.append(found.number)
+        while self._octets > self.bounds.octets:
+            number = self._bodies.popleft()
+            one = self._seen.get(number)
+            if one is not None:
+                self._octets -= len(one.message.body)
+                self._seen[number] = one._replace(message=_without_body(one.message))
+        while len(self._seen) > self.bounds.messages:
             _, gone = self._seen.popitem(last=False)
             self._octets -= len(gone.message.body)
+        while self._bodies and self._bodies[0] < next(iter(self._seen)):
+            self._bodies.popleft()
 
     def _place(self, name: str) -> Place:
         place = self._places.get(name)
@@ -496,18 +510,51 @@ class Traffic:
             found = self._exchanges.get(key)
             return None if found is None else found.view()
 
-    def messages(self, text: str = "", most: int = 100) -> list[Seen]:
-        """The kept messages, latest first. `text`: a correlationId or message id, or a part of one, or of the name of
-        an operation or destination."""
+    def messages(
+        self,
+        text: str = "",
+        most: int | None = None,
+        *,
+        kind: str = "",
+        operation: str = "",
+        correlation_id: str = "",
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> list[Seen]:
+        """The kept messages, latest first; what is empty or None admits all.
+
+        Args:
+            text: a correlationId or message id, or a part of one, or of the name of an operation or destination.
+            most: only the first so many.
+            correlation_id: that of the MTOSI header or of JMS, as it is.
+            since_ms, until_ms: when it was seen, milliseconds since 1970 UTC, inclusive.
+        """
         self.digest()
         with self._lock:
-            found = (one for one in reversed(self._seen.values()) if not text or _matches(one, text))
-            return list(islice(found, most))
+            kept = list(self._seen.values())
+        found = (
+            one
+            for one in reversed(kept)
+            if (not text or _matches(one, text))
+            and kind in ("", one.facts.kind)
+            and operation in ("", one.facts.operation)
+            and correlation_id in ("", one.facts.correlation_id, one.message.correlation_id)
+            and (since_ms is None or one.at_ms >= since_ms)
+            and (until_ms is None or one.at_ms <= until_ms)
+        )
+        return list(islice(found, most))
 
     def message(self, number: int) -> Seen | None:
+        """A kept message; its body is read from the landing if it has left memory."""
         self.digest()
         with self._lock:
-            return self._seen.get(number)
+            found = self._seen.get(number)
+        if found is None or found.has_body or found.path is None:
+            return found
+        try:
+            return found._replace(message=self_describing(open_entry(found.path).message()))
+        except SpoolError:  # it was removed meanwhile
+            return found
 
     def places(self) -> list[tuple[Place, float, list[int]]]:
         """Destinations by name, temporary ones last, each with its rate and the counts of the last minute."""
@@ -593,6 +640,10 @@ class Traffic:
                     "alarms": (len(self._alarms), self.bounds.alarms),
                 },
             )
+
+
+def _without_body(message: JmsMessage) -> JmsMessage:
+    return replace(message, body=b"")
 
 
 _NO_MESSAGE: Final = JmsMessage()

@@ -136,7 +136,7 @@ class Views:
             state=cast(AlarmState, state),
             since_ms=_since(given["since"], self._traffic.now_ms),
         )
-        paging, shown = _part(request, found)
+        paging, shown = part(request, found)
         return self._page(
             request,
             "alarms",
@@ -156,7 +156,7 @@ class Views:
     def _topology(self, request: Request) -> Response:
         network = self._found()
         text, name = (request.query_params.get(each, "").strip() for each in ("q", "element"))
-        paging, shown = _part(request, [] if network is None else network.find(text))
+        paging, shown = part(request, [] if network is None else network.find(text))
         neighbours = network.neighbours(name) if network is not None and name else None
         return self._page(
             request,
@@ -243,7 +243,7 @@ def _since(choice: str, now_ms: int) -> int | None:
     return (starts | {"7d": now_ms - 7 * _DAY}).get(choice)
 
 
-def _part(request: Request, found: Sequence[Any]) -> tuple[Paging, Sequence[Any]]:
+def part(request: Request, found: Sequence[Any]) -> tuple[Paging, Sequence[Any]]:
     """The page of a list that a request asks for."""
     asked = request.query_params.get("page", "1")
     pages = max((len(found) + _ROWS - 1) // _ROWS, 1)

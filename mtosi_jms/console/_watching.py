@@ -9,28 +9,30 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 from mtosi_jms.closing import Closeable
+from mtosi_jms.console._letters import LetterBox
 from mtosi_jms.console._traffic import Traffic
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, SpoolError
-from mtosi_jms.jms import Destination, JmsMessage
+from mtosi_jms.jms import Destination
 from mtosi_jms.spool import open_entry, scan
-from mtosi_jms.transport import AckMode, Capability, Connection, Delivery, Session
+from mtosi_jms.transport import AckMode, Connection, Delivery, Session
 
 log = logging.getLogger(__name__)
 
 INTERVAL: Final = 1.0
-HEAD: Final = 100
-"""Messages of a queue that are kept between two looks."""
 _SHARE: Final = 10
 """The pause after a look, in multiples of its duration: looks take at most about a tenth of the time."""
 _AGAIN: Final = 5.0
 """Seconds until a connection to a lost provider is tried again."""
 _HEED: Final = 0.5
 """Longest seconds between two checks whether the provider is there."""
+_HEEDED: Final = 1_000
+"""Messages between two checks whether to end."""
 _LOST: Final = "is lost; what is shown may be old. The connection is made again"
 
 
@@ -39,28 +41,34 @@ class BrokerWatch(Closeable):
 
     Args:
         names: destinations to watch: `queue:X`, `topic:X` or names of the naming context.
+        dead_letters: queues of dead letters by name. Their messages are no traffic; they go into their box.
         interval: least seconds between two looks at a queue.
 
     Attributes:
         queues: the queues that are browsed, by name as given.
 
     Raises:
-        ConfigError: there is no such name, or the transport cannot browse queues.
+        ConfigError: there is no such name, or a topic is to have dead letters.
         TransportError: the provider cannot be reached.
     """
 
     def __init__(
-        self, connect: Callable[[], Connection], names: Sequence[str], traffic: Traffic, *, interval: float = INTERVAL
+        self,
+        connect: Callable[[], Connection],
+        names: Sequence[str],
+        traffic: Traffic,
+        *,
+        dead_letters: Mapping[str, LetterBox] | None = None,
+        interval: float = INTERVAL,
     ) -> None:
         self._connect = connect
         self._names = names
         self._traffic = traffic
+        self._boxes = dead_letters or {}
         self._interval = interval
         self._end = threading.Event()
         self._wake = threading.Event()
-        self._lock = threading.Lock()
         self._ids: dict[str, set[str]] = {}
-        self._heads: dict[str, list[JmsMessage]] = {}
         self._connection: Connection | None = connect()
         try:
             self.queues = self._check(self._connection)
@@ -71,21 +79,11 @@ class BrokerWatch(Closeable):
         self._thread.start()
 
     def _check(self, connection: Connection) -> dict[str, Destination]:
-        found = {name: connection.names.lookup(name) for name in self._names}
-        queues = {name: place for name, place in found.items() if not place.is_topic}
-        if queues and Capability.BROWSE not in connection.capabilities:
-            raise ConfigError(
-                f"{next(iter(queues))}: {connection.metadata.provider} has no browser over this transport, so its "
-                "queues cannot be watched without taking messages; watch topics, a landing or a spool, or connect with "
-                "its Java client, a URL that begins with jvm:"
-            )
         self._source = connection.metadata.provider
-        return queues
-
-    def waiting(self, name: str) -> list[JmsMessage]:
-        """The first messages in a queue at the last look, in the order of delivery; at most `HEAD`."""
-        with self._lock:
-            return list(self._heads.get(name, ()))
+        if topics := [name for name in self._boxes if connection.names.lookup(name).is_topic]:
+            raise ConfigError(f"{topics[0]}: a topic keeps no messages; give a queue")
+        found = {name: connection.names.lookup(name) for name in self._names}
+        return {name: place for name, place in found.items() if not place.is_topic}
 
     def look(self) -> None:
         """Requests a look at the queues soon."""
@@ -158,17 +156,28 @@ class BrokerWatch(Closeable):
         """Browses all queues once; returns the seconds that this took."""
         began = time.monotonic()
         for name, queue in self.queues.items():
-            found = session.browse(queue)
-            before = self._ids.get(name, set())
-            self._ids[name] = {str(one.message_id) for one in found}
-            with self._lock:
-                self._heads[name] = found[:HEAD]
-            for message in found:
-                if str(message.message_id) not in before:
-                    self._traffic.record(
-                        message, destination=queue, way="waiting", source="browsed queue", is_whole=False
-                    )
-            self._traffic.set_depth(queue, len(found), connection.consumers(queue))
+            before, now = self._ids.get(name, set()), set()
+            with closing(session.headers(queue)) as found:
+                for number, message in enumerate(found):
+                    now.add(str(message.message_id))
+                    if str(message.message_id) not in before:
+                        self._traffic.record(
+                            message,
+                            destination=queue,
+                            way="waiting",
+                            source="browsed queue",
+                            is_whole=False,
+                            can_wait=True,
+                        )
+                    if number % _HEEDED == 0 and self._end.is_set():
+                        break
+            self._ids[name] = now
+            self._traffic.set_depth(queue, len(now), connection.consumers(queue))
+        for name, box in self._boxes.items():
+            queue = connection.names.lookup(name)
+            with closing(session.headers(queue)) as found:
+                total = box.read(found, self._end.is_set)
+            self._traffic.set_depth(queue, total, connection.consumers(queue))
         return time.monotonic() - began
 
 
@@ -219,6 +228,6 @@ class LandingWatch(Closeable):
             except SpoolError:  # it was removed meanwhile
                 continue
             self._traffic.record(
-                message, way="landed", source=source, at_ms=entry.received_ms, is_whole=True, from_first=True
+                message, way="landed", source=source, at_ms=entry.received_ms, from_first=True, path=path
             )
         self._known.intersection_update({path.name for path in envelopes})

@@ -30,8 +30,10 @@ from mtosi_jms.runtime._link import ATTEMPTS, ORIGINAL_DESTINATION, ORIGINAL_MES
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 
-__all__ = ["Action", "Done", "QueueWork", "as_moved", "as_new", "default_record", "origin_of", "reason_of"]
+__all__ = ["MOVED", "Action", "Done", "QueueWork", "as_moved", "as_new", "default_record", "origin_of", "reason_of"]
 
+MOVED: Final = "MTOSIX_moved"
+"""Property of messages that were moved with a mark: the mark."""
 Action: TypeAlias = Literal["copy", "move", "redrive", "purge"]
 
 _PROVIDERS_OWN: Final = ("JMSX", "JMS_")
@@ -110,6 +112,10 @@ class QueueWork:
         record: the landing; None: a new one below the user's state folder, and none for copy.
         wait: seconds without a message after which the queue counts as empty.
         batch: most messages that are sent and removed together.
+        wanted: only messages for which it is true; others that match the selector stay, and may come again as
+            redelivered. What is sent and what is removed is then never one commit.
+        mark: text of the property `MTOSIX_moved`, by which a selector finds again what was sent. Redriven messages
+            then keep what they tell about their failure, so that they can be moved back.
 
     Attributes:
         done: how many messages are done.
@@ -131,6 +137,8 @@ class QueueWork:
         record: Path | None = None,
         wait: float = 3.0,
         batch: int = _BATCH,
+        wanted: Callable[[JmsMessage], bool] | None = None,
+        mark: str | None = None,
     ) -> None:
         self.done = self.stayed = 0
         self.folder: Path | None = None
@@ -144,6 +152,8 @@ class QueueWork:
         self._record = default_record(action, queue) if record is None and action != "copy" else record
         self._wait = wait
         self._most = batch
+        self._wanted = wanted
+        self._mark = mark
         self._landing: DurableLanding | None = None
         self._batch: list[tuple[Done, Delivery | None]] = []
         self._unremoved: list[Delivery] = []
@@ -174,6 +184,8 @@ class QueueWork:
             size = 0
             taken = stack.enter_context(closing(self._taken(stack, sending, is_stopped)))
             for message, delivery in taken:
+                if self._wanted is not None and not self._wanted(message):
+                    continue
                 target = self._target_of(message)
                 if target is None and self._action != "purge":
                     self.stayed += 1
@@ -197,7 +209,8 @@ class QueueWork:
                     yield message, None
             return
         # In a transaction, one that stays would be removed with the others.
-        whole = self._action in ("move", "purge") and Capability.TRANSACTED_RECEIVE in can
+        is_each = self._action in ("move", "purge") and self._wanted is None
+        whole = is_each and Capability.TRANSACTED_RECEIVE in can
         session = sending if whole else stack.enter_context(self._connection.session())
         most = self._limit
         if most is None and (Capability.BROWSE in can or self._action == "redrive"):
@@ -232,7 +245,9 @@ class QueueWork:
             record = str(self._landing.land(message).path)
         if target is not None:
             moved = as_moved(message)
-            if self._action == "redrive":
+            if self._mark is not None:
+                moved = dataclasses.replace(moved, properties={**moved.properties, MOVED: self._mark})
+            elif self._action == "redrive":
                 kept = {name: value for name, value in moved.properties.items() if name not in _PARKED}
                 moved = dataclasses.replace(moved, properties=kept)
             session.send(target, moved)

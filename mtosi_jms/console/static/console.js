@@ -68,6 +68,27 @@ theme.addEventListener("click", () => {
 });
 showTheme();
 
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "The browser does not allow it";
+    }
+  });
+}
+
+for (const button of document.querySelectorAll("[data-check]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    const boxes = [...button.form.querySelectorAll(`input[name="${button.dataset.check}"]`)];
+    const all = boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = !all;
+  });
+}
+
 // Where the pages do not all fit, the present one is in view.
 document.querySelector("nav a[aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
 
