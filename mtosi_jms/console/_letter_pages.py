@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
@@ -240,9 +241,10 @@ class LetterPages:
             return PlainTextResponse("Actions are off: start the console with --allow-actions.\n", 403)
         user = getattr(request.state, "user", "") or address_of(request)
         try:
-            return await run_in_threadpool(
-                self._choose if "sort" in request.path_params else self._do, request, form, user
-            )
+            work: Callable[[], Response] = partial(self._do, form, user)
+            if "sort" in request.path_params:
+                work = partial(self._choose, request, form)
+            return await run_in_threadpool(work)
         except MtosiError as error:
             return await run_in_threadpool(self._gone, request, without_login(str(error)), 409)
         except (KeyError, ValueError, IndexError):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
-from mtosi_jms.console import Bounds, DeadLetters, Traffic
+from mtosi_jms.console import Bounds, Traffic
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import DurableLanding, SpoolFolder
 
@@ -237,51 +236,6 @@ def test_logging_out(visit: Any) -> None:
     assert out.headers["set-cookie"].startswith(f'{name}="";')
 
 
-def test_a_dead_letter_of_an_outbox_is_redriven(outbox: Path, visit: Any) -> None:
-    with SpoolFolder(outbox) as folder:
-        (dead,) = folder.messages()
-    assert dead.state == "dead"
-    browser = visit(spools=[outbox], allow_actions=True)
-    page = browser.get("/dead-letters").text
-    assert dead.key in page
-    form = {"form_key": FORM_KEY.search(page)[1], "action": "redrive", "at": "0", "key": dead.key}
-    answer = browser.post("/dead-letters", data=form)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/dead-letters?done=redrive")
-    with SpoolFolder(outbox) as folder:
-        assert [one.state for one in folder.messages()] == ["waits"]
-    assert "Nothing is dead" in browser.get("/dead-letters").text
-    assert browser.post("/dead-letters", data=form).status_code == 409, "it is not dead any more"
-
-
-def test_a_dead_letter_of_a_queue_is_moved(visit: Any) -> None:
-    letters = [
-        JmsMessage(
-            message_id="ID:1",
-            timestamp_ms=int(time.time() * 1000),
-            properties={"MTOSIX_originalDestination": "queue:EMS", "MTOSIX_parkedReason": "EntityNotFoundFault"},
-        )
-    ]
-    moved: list[tuple[str, str, str]] = []
-    looked: list[int] = []
-    dead = DeadLetters(
-        name="queue:DLQ",
-        waiting=lambda: letters,
-        redrive=lambda *what: moved.append(what),
-        changed=lambda: looked.append(1),
-    )
-    browser = visit(dead_letters=[dead], allow_actions=True)
-    page = browser.get("/dead-letters").text
-    assert 'name="to" value="queue:EMS"' in page
-    assert "EntityNotFoundFault" in page
-    form = {"form_key": FORM_KEY.search(page)[1], "action": "move", "at": "0", "key": "ID:1", "to": " queue:EMS "}
-    assert browser.post("/dead-letters", data=form).status_code == 303
-    assert moved == [("queue:DLQ", "ID:1", "queue:EMS")]
-    assert looked == [1]
-    for wrong in ({"at": "7"}, {"at": "-1"}, {"at": "x"}, {"action": "explode"}, {"action": "redrive"}):
-        assert browser.post("/dead-letters", data={**form, **wrong}).status_code == 400
-    assert len(moved) == 1
-
-
 @pytest.mark.parametrize(
     ("change", "headers"),
     [
@@ -296,24 +250,20 @@ def test_forms_of_other_sites_do_nothing(
     outbox: Path, visit: Any, change: dict[str, str], headers: dict[str, str]
 ) -> None:
     browser = visit(spools=[outbox], allow_actions=True)
-    with SpoolFolder(outbox) as folder:
-        (dead,) = folder.messages()
-    key = FORM_KEY.search(browser.get("/dead-letters").text)[1]
-    form = {"form_key": key, "action": "withdraw", "at": "0", "key": dead.key, **change}
-    assert browser.post("/dead-letters", data=form, headers=headers).status_code == 403
+    page = browser.get("/dead-letters/spool/0").text
+    form = {"form_key": FORM_KEY.search(page)[1], "action": "withdraw", "key": "dead-1", **change}
+    for path in ("/dead-letters/spool/0", "/dead-letters"):
+        assert browser.post(path, data=form, headers=headers).status_code == 403
     with SpoolFolder(outbox) as folder:
         assert len(folder.messages()) == 1
 
 
 def test_actions_are_off_unless_they_are_allowed(outbox: Path, visit: Any) -> None:
-    with SpoolFolder(outbox) as folder:
-        (dead,) = folder.messages()
     browser = visit(spools=[outbox])
-    page = browser.get("/dead-letters").text
-    assert "Actions are off" in page
-    assert "<button name=" not in page
-    form = {"action": "withdraw", "at": "0", "key": dead.key, "form_key": "no"}
-    assert browser.post("/dead-letters", data=form).status_code == 403
+    assert "Actions are off" in browser.get("/dead-letters").text
+    assert "<button name=" not in browser.get("/dead-letters/spool/0").text
+    form = {"action": "withdraw", "key": "dead-1", "form_key": "no"}
+    assert browser.post("/dead-letters/spool/0", data=form).status_code == 403
     with SpoolFolder(outbox) as folder:
         assert len(folder.messages()) == 1
 

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.console import Bounds, BrokerWatch, LandingWatch, Traffic
+from mtosi_jms.console import Bounds, BrokerWatch, LandingWatch, LetterBox, Traffic
 from mtosi_jms.errors import ConfigError, SpoolError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.testing import InterceptedConnection
-from mtosi_jms.transport import Capability, Connection
+from mtosi_jms.transport import Connection
 
 PATIENCE = 60.0
 SOON = 0.02
@@ -51,29 +51,46 @@ def send(connection: Connection, destination: Any, *messages: JmsMessage) -> Non
 
 
 def test_topics_and_queues(connect: Any, sending: Connection, traffic: Traffic, make: Any) -> None:
-    with BrokerWatch(connect, ["topic:T", "queue:Q"], traffic, interval=SOON) as watch:
+    with BrokerWatch(connect, ["topic:T", "queue:Q"], traffic, interval=SOON):
         until(lambda: "queue:Q" in {place.name for place, _, _ in traffic.places()})
         send(sending, Topic("T"), make("NOTIFICATION"))
         send(sending, Queue("Q"), make(batch=1), make(batch=3, last=True))
         until(lambda: traffic.overview().seen == 3)
-        places = {place.name: place for place, _, _ in traffic.places()}
-        until(lambda: len(watch.waiting("queue:Q")) == 2)
-        assert (places["topic:T"].depth, places["queue:Q"].depth) == (None, 2)
+        until(lambda: {place.name: place.depth for place, _, _ in traffic.places()} == {"topic:T": None, "queue:Q": 2})
         (found,) = traffic.exchanges()
         assert (found.state, found.missing, found.unseen) == ("ended", 0, 1), "a consumer may have taken it"
     with sending.session() as session:
         assert len(session.browse(Queue("Q"))) == 2, "they are still there"
 
 
-def test_a_transport_that_cannot_browse_is_told_at_once(connect: Any, traffic: Traffic) -> None:
-    def without() -> Connection:
-        connection = InterceptedConnection(connect())
-        connection.capabilities = connection.capabilities - {Capability.BROWSE}
-        return connection
+def test_a_topic_has_no_dead_letters(connect: Any, traffic: Traffic) -> None:
+    with pytest.raises(ConfigError, match="keeps no messages"):
+        BrokerWatch(connect, [], traffic, dead_letters={"topic:T": LetterBox()})
 
-    with pytest.raises(ConfigError, match="watched without taking"):
-        BrokerWatch(without, ["queue:Q"], traffic)
-    BrokerWatch(without, ["topic:T"], traffic).close()
+
+def test_a_queue_larger_than_the_backlog_leaves_nothing_out(connect: Any, sending: Connection, make: Any) -> None:
+    traffic = Traffic(Bounds(backlog=2))
+    box = LetterBox(most=3)
+    send(sending, Queue("Q"), *(make(batch=number) for number in range(1, 8)))
+    send(sending, Queue("DLQ"), *(make("REQUEST", f"d-{number}") for number in range(5)))
+    with BrokerWatch(connect, ["queue:Q"], traffic, dead_letters={"queue:DLQ": box}, interval=SOON):
+        until(lambda: box.found().total == 5)
+    assert [one.correlation_id for one in box.found().letters] == ["d-0", "d-1", "d-2"]
+    assert (traffic.overview().left_out, traffic.overview().seen) == (0, 7), "dead letters are no traffic"
+
+
+def test_what_left_memory_is_read_from_its_file(tmp_path: Path, make: Any) -> None:
+    traffic = Traffic(Bounds(octets=3_000))
+    with DurableLanding(tmp_path) as landing:
+        for number in range(1, 11):
+            landing.land(make(batch=number, body="<a>" + "x" * 300 + "</a>"))
+    with LandingWatch(tmp_path, traffic, interval=SOON):
+        until(lambda: traffic.overview().seen == 10)
+    first = traffic.messages()[-1]
+    assert not first.has_body
+    again = traffic.message(first.number)
+    assert again is not None
+    assert again.has_body
 
 
 def test_a_provider_that_is_lost_is_tried_again(
