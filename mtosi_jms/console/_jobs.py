@@ -174,9 +174,11 @@ class Jobs:
                     *(job.done, job.total, job.word, job.place, job.user, job.state),
                     f": {job.problem}" if job.problem else "",
                 )
-                if job.source is not None:
-                    job.source.changed()
-                job.ended.set()
+                try:
+                    if job.source is not None:
+                        job.source.changed()
+                finally:
+                    job.ended.set()
 
         threading.Thread(target=run, name="mtosi-console-job", daemon=True).start()
 
@@ -212,11 +214,12 @@ def _do(job: Job, plan: Plan, to: str) -> None:
                 wanted=is_wanted,
                 mark=job.mark,
             )
-            before = job.stayed
+            before, gone = job.stayed, []
             for done in work.run(lambda left=left: job.stop.is_set() or not left):  # type: ignore[misc]
                 job.done += 1
                 job.targets[str(done.target or "")] += 1
-                job.stayed = before + work.stayed
+                gone.append(str(done.message.message_id))
+            plan.place.box.remove(gone)
             job.stayed = before + work.stayed
     if job.stayed:
         job.problem = f"{job.stayed:,} stayed: they do not tell where they came from, so move them"
@@ -254,14 +257,13 @@ def _undo(job: Job, before: Job) -> None:
                         return
             job.targets[str(queue)] = job.done
             return
-        for name, number in before.targets.items():
+        for name in before.targets:
             work = QueueWork(
                 connection,
                 "move",
                 connection.names.lookup(name),
                 target=queue,
                 selector=f"{MOVED} = '{before.mark}'",
-                limit=number,
                 wait=_WAIT,
             )
             for _ in work.run(job.stop.is_set):

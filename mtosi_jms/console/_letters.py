@@ -119,6 +119,14 @@ class LetterBox:
         self._set(Found(tuple(letters), total, int(time.time() * 1000)))
         return total
 
+    def remove(self, keys: Iterable[str]) -> None:
+        """Takes out letters that are gone, before the next look."""
+        gone = frozenset(keys)
+        with self._lock:
+            letters = tuple(one for one in self._found.letters if one.key not in gone)
+            total = self._found.total - len(self._found.letters) + len(letters)
+            self._found = self._found._replace(letters=letters, total=total)
+
     def found(self) -> Found:
         with self._lock:
             return self._found

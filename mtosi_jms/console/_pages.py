@@ -65,9 +65,9 @@ def spark(counts: Sequence[int]) -> str:
     )
 
 
-def counted(found: Sequence[tuple[str, int]]) -> list[tuple[str, str]]:
+def counted(found: Sequence[tuple[str, int]]) -> dict[str, str]:
     """The options of a choice with their numbers, and first one that admits all."""
-    return [("", "any"), *((value, f"{value} ({number(count)})") for value, count in found)]
+    return {"": "any", **{value: f"{value} ({number(count)})" for value, count in found}}
 
 
 _TEMPLATES: Final = jinja2.Environment(

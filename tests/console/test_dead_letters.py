@@ -16,8 +16,15 @@ from mtosi_jms.jms import Queue
 from mtosi_jms.spool import SpoolFolder
 from mtosi_jms.transport import Connection
 
+from ..waiting import until
+
 FORM_KEY = re.compile(r'name="form_key" value="([^"]+)"')
 _numbers = itertools.count(1)
+
+
+def plain(page: str) -> str:
+    """The text of a page."""
+    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", page))
 
 
 class Broker:
@@ -66,7 +73,7 @@ class Desk:
         self.path = path
 
     def post(self, path: str, **fields: Any) -> Any:
-        key = FORM_KEY.search(self.browser.get(self.path).text)
+        key = FORM_KEY.search(self.browser.get(self.path).text + self.browser.get("/login").text)
         assert key is not None
         return self.browser.post(path, data={"form_key": key[1], **fields})
 
@@ -78,10 +85,13 @@ class Desk:
         return page, answer.headers["location"].partition("ticket=")[2]
 
     def confirm(self, ticket: str, to: str = "") -> Any:
-        return self.post("/dead-letters", do="confirm", ticket=ticket, to=to)
+        answer = self.post("/dead-letters", do="confirm", ticket=ticket, to=to)
+        self.done()
+        return answer
 
     def done(self) -> str:
-        return re.sub(r"\s+", " ", re.sub("<[^>]*>", "", self.browser.get("/dead-letters").text))
+        until(lambda: 'value="stop"' not in self.browser.get("/dead-letters").text)
+        return plain(self.browser.get("/dead-letters").text)
 
 
 @pytest.fixture
@@ -142,6 +152,7 @@ def test_some_are_moved_and_others_withdrawn_and_put_back(desk: Desk, broker: Br
     assert broker.count("DLQ") == 200
     assert "48 of 48 withdrawn" in desk.done()
     desk.post("/dead-letters", do="undo", job="3")
+    assert "48 of 48 put back" in desk.done()
     assert broker.count("DLQ") == 248
 
 
@@ -179,6 +190,5 @@ def test_those_of_an_outbox(outbox: Path, visit: Any) -> None:
     desk.confirm(ticket)
     with SpoolFolder(outbox) as folder:
         assert [one.state for one in folder.messages()] == ["waits"]
-    told = re.sub(r"\s+", " ", re.sub("<[^>]*>", "", desk.browser.get("/dead-letters").text))
-    assert "Nothing is dead" in told
-    assert "1 of 1 redriven" in told
+    assert "Nothing is dead" in desk.done()
+    assert "1 of 1 redriven" in desk.done()
