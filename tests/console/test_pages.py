@@ -81,14 +81,26 @@ def test_one_message_side_by_side(traffic: Traffic, make: Any, visit: Any) -> No
         reply_to=Queue("BACK"),
     )
     traffic.record(message)
-    text = visit().get("/message/1").text
-    assert SECRET not in text
-    assert text.count("***") >= 4  # property, header, tree, envelope
+    browser = visit()
+    text = browser.get("/message/1").text
     for shown in ("JMSReplyTo", "queue:BACK", "batchSequenceNumber", "count", "Integer", "is_new", "true", "Boolean"):
         assert shown in text
     assert '<span class="tag">b</span> <span class="attributes">kind=&#34;x&#34;</span>' in text
     assert '<span class="value">text &amp; more</span>' in text
-    assert "&lt;h:activityName&gt;getAllManagedElements&lt;/h:activityName&gt;" in text
+    forms = {
+        "tree": text,
+        "xml": browser.get("/message/1?as=xml").text,
+        "json": browser.get("/message/1?as=json").text,
+        "table": browser.get("/message/1?as=table").text,
+        "file": browser.get("/message/1?download=xml").text,
+    }
+    assert "&lt;h:activityName&gt;getAllManagedElements&lt;/h:activityName&gt;" in forms["xml"]
+    assert "&#34;#text&#34;: &#34;text &amp; more&#34;" in forms["json"]
+    assert '<td class="id">/a/b/@kind</td><td class="id">x</td>' in forms["table"]
+    assert "<h:activityName>getAllManagedElements</h:activityName>" in forms["file"]
+    for form, shown in forms.items():
+        assert SECRET not in shown, form
+        assert "***" in shown, form
 
 
 def test_a_body_that_is_no_xml_is_not_shown(traffic: Traffic, visit: Any) -> None:
@@ -100,10 +112,11 @@ def test_a_body_that_is_no_xml_is_not_shown(traffic: Traffic, visit: Any) -> Non
 
 def test_a_large_body_is_cut(traffic: Traffic, make: Any, visit: Any) -> None:
     traffic.record(make(body=f"<a>{'<b>some text</b>' * 30_000}</a>"))
-    answer = visit().get("/message/1")
-    assert "elements are not shown" in answer.text
-    assert "characters are not shown" in answer.text
-    assert len(answer.content) < 2_000_000
+    for form, says in (("tree", "elements are not shown"), ("xml", "characters are not shown")):
+        answer = visit().get(f"/message/1?as={form}")
+        assert says in answer.text
+        assert len(answer.content) < 2_000_000
+    assert len(visit().get("/message/1?download=xml").content) > 400_000
 
 
 def test_what_peers_say_is_text(traffic: Traffic, make: Any, visit: Any) -> None:
@@ -131,6 +144,34 @@ def test_search_by_correlation_and_message_id(traffic: Traffic, make: Any, visit
         assert "right-2" not in page
     assert 'href="/exchange?key=left-1"' in browser.get("/messages?q=left-1").text
     assert "No message that is kept" in browser.get("/messages?q=nobody").text
+
+
+def test_messages_are_filtered_sorted_and_paged(traffic: Traffic, make: Any, visit: Any) -> None:
+    old = 1_000_000_000_000
+    traffic.record(make("REQUEST", "c-1"), at_ms=old)
+    for number in range(1, 121):
+        traffic.record(make(batch=number, body="<r>" + "x" * number + "</r>"), at_ms=old + number * 1_000)
+    traffic.record(make("NOTIFICATION", "c-2", operation="notify"))
+    browser = visit()
+    for query, told in (
+        ("", "1 to 100 of 122 messages"),
+        ("?page=2", "101 to 122 of 122"),
+        ("?kind=response", "of 120 messages"),
+        ("?operation=notify", "1 message"),
+        ("?correlation=c-1", "of 121 messages"),
+        ("?correlation=c", "No message that is kept"),
+        ("?since=2001-09-09T01:47&until=2001-09-09T01:47", "60 messages"),
+        ("?since=soon", "is no time"),
+    ):
+        assert told in browser.get(f"/messages{query}").text, query
+    largest = browser.get("/messages?kind=response&sort=size-down").text
+    assert largest.index("batch 120<") < largest.index("batch 119<")
+    assert 'aria-sort="descending"' in largest
+    assert 'href="?kind=response&amp;sort=size"' in largest
+    assert "2001-09-09 01:46:40</time>" in browser.get("/messages?kind=request").text, "it was not today"
+    exchange = browser.get("/exchange?key=c-1").text
+    assert "1 to 100 of 121 messages" in exchange
+    assert 'href="/messages?correlation=c-1"' in exchange
 
 
 def test_every_answer_has_the_headers_of_safety(visit: Any) -> None:
