@@ -68,10 +68,6 @@ class _Place(NamedTuple):
     def url(self) -> str:
         return f"/dead-letters/{self.sort}/{self.at}"
 
-    @property
-    def reasons(self) -> list[tuple[str, int]]:
-        return reasons_of(self.found.letters)
-
 
 class _Spool:
     """The letters of an outbox or inbox, looked for at most a tenth of the time."""
@@ -106,7 +102,7 @@ class _Spool:
             self._found = Found((), 0, None, str(error))
             return
         self._states = Counter(one.state for one in everything)
-        self._found = Found(letters, len(dead), int(time.time() * 1000))
+        self._found = Found.of(letters, len(dead), int(time.time() * 1000))
 
 
 def _stored(folder: SpoolFolder, key: str) -> JmsMessage | None:
@@ -174,8 +170,7 @@ class LetterPages:
         if place is None:
             return self._gone(request)
         given, wanted, problem = wanted_of(request.query_params)
-        letters = place.found.letters
-        found = [one for one in letters if wanted.admits(one)]
+        found = wanted.of(place.found.letters)
         paging, shown = part(request, found)
         return self._page(
             request,
@@ -183,9 +178,6 @@ class LetterPages:
             place=place,
             given=given,
             problem=problem,
-            reasons=place.reasons,
-            kinds=choices(one.kind for one in letters),
-            operations=choices(one.operation for one in letters),
             letters=shown,
             paging=paging,
             actions=_ACTIONS[place.sort] if self._can(place) else (),
@@ -261,7 +253,8 @@ class LetterPages:
         _, wanted, _ = wanted_of({name: values[0] for name, values in form.items()})
         keys = frozenset(form.get("key", ()))
         is_all = "all" in form
-        letters = [one for one in place.found.letters if (wanted.admits(one) if is_all else one.key in keys)]
+        found = place.found.letters
+        letters = wanted.of(found) if is_all else [one for one in found if one.key in keys]
         if not letters:
             raise ConfigError("no letter is chosen: mark some, or all that match, and try again")
         if not is_all:

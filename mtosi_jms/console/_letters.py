@@ -8,8 +8,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from mtosi_jms.bounds import BOUNDS
@@ -22,9 +23,12 @@ from mtosi_jms.transport import Connection
 
 UNTOLD: Final = "not told"
 """Reason, kind or operation of a letter that does not tell it."""
+_TOLD: Final = frozenset(("MTOSI_msgType", "MTOSI_activityName", "MTOSI_correlationId"))
 _LONGEST: Final = 300
 _CHUNK: Final = 100
 """Times of sending in one selector."""
+_SOME: Final = 10_000
+"""Letters after which those that are read so far are shown."""
 _FEW: Final = 5 * _CHUNK
 """Letters up to which selectors name each time of sending."""
 
@@ -40,6 +44,7 @@ class Letter(NamedTuple):
         origin: where it was received, or where the outbox sends it, as `queue:NAME`; empty if it does not tell.
         reason: why it is dead, or `not told`.
         size: octets of its body; 0 where only the headers can be read.
+        text: in small letters, what a filter of text looks into.
     """
 
     key: str
@@ -51,6 +56,7 @@ class Letter(NamedTuple):
     origin: str
     reason: str
     size: int
+    text: str
 
 
 class Wanted(NamedTuple):
@@ -64,18 +70,21 @@ class Wanted(NamedTuple):
     until_ms: int | None = None
     text: str = ""
 
-    def admits(self, one: Letter) -> bool:
-        if self.reason not in ("", one.reason) or self.kind not in ("", one.kind):
-            return False
-        if self.operation not in ("", one.operation):
-            return False
-        if self.since_ms is not None and (one.at_ms is None or one.at_ms < self.since_ms):
-            return False
-        if self.until_ms is not None and (one.at_ms is None or one.at_ms > self.until_ms):
-            return False
-        text = self.text.lower()
-        fields = (one.key, one.correlation_id, one.operation, one.origin, one.reason)
-        return not text or any(text in each.lower() for each in fields)
+    def of(self, letters: Sequence[Letter]) -> Sequence[Letter]:
+        """Those that the filter admits."""
+        if self.reason:
+            letters = [one for one in letters if one.reason == self.reason]
+        if self.kind:
+            letters = [one for one in letters if one.kind == self.kind]
+        if self.operation:
+            letters = [one for one in letters if one.operation == self.operation]
+        if self.since_ms is not None:
+            letters = [one for one in letters if one.at_ms is not None and one.at_ms >= self.since_ms]
+        if self.until_ms is not None:
+            letters = [one for one in letters if one.at_ms is not None and one.at_ms <= self.until_ms]
+        if text := self.text.lower():
+            letters = [one for one in letters if text in one.text]
+        return letters
 
 
 class Found(NamedTuple):
@@ -86,12 +95,24 @@ class Found(NamedTuple):
         total: how many wait there.
         at_ms: when the look ended, milliseconds since 1970 UTC; None while the first one is under way.
         problem: why there are none to show; empty if there are.
+        reasons, kinds, operations: how many letters have each, the most frequent first.
     """
 
     letters: Sequence[Letter]
     total: int
     at_ms: int | None
     problem: str = ""
+    reasons: Sequence[tuple[str, int]] = ()
+    kinds: Sequence[tuple[str, int]] = ()
+    operations: Sequence[tuple[str, int]] = ()
+
+    @classmethod
+    def of(cls, letters: Sequence[Letter], total: int, at_ms: int | None) -> Found:
+        """Counts them."""
+        reasons, kinds, operations = (
+            Counter(map(attrgetter(name), letters)).most_common() for name in ("reason", "kind", "operation")
+        )
+        return cls(letters, total, at_ms, "", reasons, kinds, [one for one in operations if one[0]])
 
 
 class LetterBox:
@@ -107,16 +128,18 @@ class LetterBox:
         look is under way, what it has read is there already."""
         letters: list[Letter] = []
         total = 0
-        is_first = self.found().at_ms is None
+        before = self.found()
+        is_first = before.at_ms is None
+        known = {one.key: one for one in before.letters}
         for message in messages:
             total += 1
             if len(letters) < self._most:
-                letters.append(letter_of(message))
-            if is_first and total % 1000 == 0:
-                self._set(Found(tuple(letters), total, None))
+                letters.append(known.get(str(message.message_id)) or letter_of(message))
+            if is_first and total % _SOME == 0:
+                self._set(Found.of(tuple(letters), total, None))
             if is_stopped():
                 return total
-        self._set(Found(tuple(letters), total, int(time.time() * 1000)))
+        self._set(Found.of(tuple(letters), total, int(time.time() * 1000)))
         return total
 
     def remove(self, keys: Iterable[str]) -> None:
@@ -125,7 +148,7 @@ class LetterBox:
         with self._lock:
             letters = tuple(one for one in self._found.letters if one.key not in gone)
             total = self._found.total - len(self._found.letters) + len(letters)
-            self._found = self._found._replace(letters=letters, total=total)
+            self._found = Found.of(letters, total, self._found.at_ms)
 
     def found(self) -> Found:
         with self._lock:
@@ -155,19 +178,21 @@ class DeadLetters:
 
 def letter_of(message: JmsMessage) -> Letter:
     """A message of a queue of dead letters as it is listed."""
-    facts = read_message(message).facts
     origin, reason = (_shown(name, found(message)) for name, found in (("origin", origin_of), ("reason", reason_of)))
-    return Letter(
-        str(message.message_id),
-        "dead",
-        message.timestamp_ms,
-        facts.kind,
-        sys.intern(facts.operation),
-        facts.correlation_id or message.correlation_id or "",
-        sys.intern(origin),
-        sys.intern(reason or UNTOLD),
-        len(message.body),
-    )
+    # The properties tell the same as the header in the body, which takes time to read.
+    brief = replace(message, body=b"") if message.properties.keys() >= _TOLD else message
+    found = _letter(str(message.message_id), brief, origin, reason or UNTOLD)
+    return found._replace(at_ms=message.timestamp_ms, size=len(message.body))
+
+
+def _letter(key: str, message: JmsMessage | None, origin: str, reason: str) -> Letter:
+    kind, operation, correlation_id = "other", "", ""
+    if message is not None:
+        facts = read_message(message).facts
+        kind, operation = facts.kind, sys.intern(facts.operation)
+        correlation_id = facts.correlation_id or message.correlation_id or ""
+    text = f"{key}\n{correlation_id}\n{operation}\n{origin}\n{reason}".lower()
+    return Letter(key, "dead", None, kind, operation, correlation_id, sys.intern(origin), sys.intern(reason), 0, text)
 
 
 def _shown(name: str, text: str | None) -> str:
@@ -176,18 +201,8 @@ def _shown(name: str, text: str | None) -> str:
 
 def stored_letter(one: StoredMessage, message: JmsMessage | None) -> Letter:
     """A message of an outbox or inbox as it is listed; None: it cannot be read."""
-    facts = None if message is None else read_message(message).facts
-    return Letter(
-        one.key,
-        one.state,
-        one.since_ms,
-        "other" if facts is None else facts.kind,
-        "" if facts is None else facts.operation,
-        "" if facts is None else facts.correlation_id,
-        one.destination,
-        one.reason or ("in doubt" if one.state == "doubt" else UNTOLD),
-        one.size,
-    )
+    found = _letter(one.key, message, one.destination, one.reason or ("in doubt" if one.state == "doubt" else UNTOLD))
+    return found._replace(state=one.state, at_ms=one.since_ms, size=one.size)
 
 
 def reasons_of(letters: Iterable[Letter]) -> list[tuple[str, int]]:
