@@ -44,7 +44,7 @@ _FIELDS: Final = ("reason", "kind", "operation", "since", "until", "text")
 _REASONS: Final = 20
 _SHOWN: Final = 10
 """Letters that a confirmation lists."""
-_PATIENCE: Final = 3.0
+_PATIENCE: Final = 1.0
 """Seconds to wait for a job, so that a short one is done on the next page."""
 _SHARE: Final = 10
 _ACTIONS: Final[Mapping[str, Sequence[Act]]] = {
