@@ -67,7 +67,9 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Captu
         assert "gone" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("provider", ["memory", pytest.param("activemq", marks=pytest.mark.broker)])
+@pytest.mark.parametrize(
+    "provider", ["memory", *(pytest.param(name, marks=pytest.mark.broker) for name in ("activemq", "artemis"))]
+)
 def test_a_dead_letter_is_moved_from_queue_to_queue(
     tmp_path: Path,
     background: Any,
@@ -90,7 +92,7 @@ def test_a_dead_letter_is_moved_from_queue_to_queue(
     with mtosi.connect(url) as connection, connection.session() as session, Stop() as stop:
         for _ in range(2):
             session.send(dead, JmsMessage(body=b"<a/>", properties=parked))
-        sent = session.browse(dead)
+        sent = list(session.headers(dead))
         running = background(lambda: serve(args, stop))
         try:
             while not told:
@@ -108,8 +110,8 @@ def test_a_dead_letter_is_moved_from_queue_to_queue(
             page = ""
             while "a topic keeps no messages" not in page:
                 page = client.get(f"{base}/dead-letters").text
-            assert [one.message_id for one in session.browse(dead)] == [sent[0].message_id]
-            (moved,) = session.browse(alive)
+            assert [one.message_id for one in session.headers(dead)] == [sent[0].message_id]
+            (moved,) = session.headers(alive)
             assert moved.properties["MTOSIX_parkedReason"] == "DecodeError"
         finally:
             stop.set()
