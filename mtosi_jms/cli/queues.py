@@ -105,7 +105,7 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch:
         limit=args.limit,
         record=args.record,
         wait=args.wait,
-        **({} if batch is None else {"batch": batch}),
+        batch=batch,
     )
     return _work(work, args, stop, queue, target)
 

@@ -111,7 +111,7 @@ class QueueWork:
         limit: only the first so many; None: as many as there are at the start, where the transport can browse.
         record: the landing; None: a new one below the user's state folder, and none for copy.
         wait: seconds without a message after which the queue counts as empty.
-        batch: most messages that are sent and removed together.
+        batch: most messages that are sent and removed together; None: 100.
         wanted: only messages for which it is true; others that match the selector stay, and may come again as
             redelivered. What is sent and what is removed is then never one commit.
         mark: text of the property `MTOSIX_moved`, by which a selector finds again what was sent. Redriven messages
@@ -136,7 +136,7 @@ class QueueWork:
         limit: int | None = None,
         record: Path | None = None,
         wait: float = 3.0,
-        batch: int = _BATCH,
+        batch: int | None = None,
         wanted: Callable[[JmsMessage], bool] | None = None,
         mark: str | None = None,
     ) -> None:
@@ -151,7 +151,7 @@ class QueueWork:
         self._own_record = record is None
         self._record = default_record(action, queue) if record is None and action != "copy" else record
         self._wait = wait
-        self._most = batch
+        self._most = batch or _BATCH
         self._wanted = wanted
         self._mark = mark
         self._landing: DurableLanding | None = None
