@@ -159,26 +159,27 @@ class Jobs:
 
     def _start(self, job: Job, work: Callable[[], None]) -> None:
         def run() -> None:
+            state: Literal["done", "stopped", "failed"] = "failed"
             try:
                 with self._working:
                     work()
-                job.state = "stopped" if job.stop.is_set() else "done"
+                    state = "stopped" if job.stop.is_set() else "done"
             except MtosiError as error:
-                job.state, job.problem = "failed", without_login(str(error))
+                job.problem = without_login(str(error))
             except Exception:
                 log.exception("a job of the console has failed")
-                job.state, job.problem = "failed", "the console has failed; see its log"
+                job.problem = "the console has failed; see its log"
+            log.info(
+                "%d of %d %s from %s by %s: %s%s",
+                *(job.done, job.total, job.word, job.place, job.user, state),
+                f": {job.problem}" if job.problem else "",
+            )
+            try:
+                if job.source is not None:
+                    job.source.changed()
             finally:
-                log.info(
-                    "%d of %d %s from %s by %s: %s%s",
-                    *(job.done, job.total, job.word, job.place, job.user, job.state),
-                    f": {job.problem}" if job.problem else "",
-                )
-                try:
-                    if job.source is not None:
-                        job.source.changed()
-                finally:
-                    job.ended.set()
+                job.state = state
+                job.ended.set()
 
         threading.Thread(target=run, name="mtosi-console-job", daemon=True).start()
 

@@ -15,8 +15,10 @@ from typing import Final, NamedTuple
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._facts import read_message
+from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
+from mtosi_jms.masking import without_login
 from mtosi_jms.runtime.queues import origin_of, reason_of
 from mtosi_jms.spool import StoredMessage
 from mtosi_jms.transport import Connection
@@ -94,7 +96,7 @@ class Found(NamedTuple):
         letters: in the order of delivery, the first `BOUNDS.console_letters`.
         total: how many wait there.
         at_ms: when the look ended, milliseconds since 1970 UTC; None while the first one is under way.
-        problem: why there are none to show; empty if there are.
+        problem: why there are none to show, or not all; empty if there are.
         reasons, kinds, operations: how many letters have each, the most frequent first.
     """
 
@@ -123,23 +125,41 @@ class LetterBox:
         self._lock = threading.Lock()
         self._found = Found((), 0, None)
 
-    def read(self, messages: Iterable[JmsMessage], is_stopped: Callable[[], bool] = lambda: False) -> int:
+    def read(
+        self,
+        messages: Iterable[JmsMessage],
+        is_stopped: Callable[[], bool] = lambda: False,
+        *,
+        count: Callable[[], int] | None = None,
+    ) -> int:
         """Reads all messages of a queue in place of those of the last look; returns how many there are. While the first
-        look is under way, what it has read is there already."""
-        letters: list[Letter] = []
-        total = 0
+        look is under way, what it has read is there already.
+
+        Args:
+            count: counts those of the queue where the provider does not list more. Raises TransportError: it is lost.
+
+        Raises:
+            TransportError: the provider is lost, or there is no `count`.
+        """
         before = self.found()
         is_first = before.at_ms is None
         known = {one.key: one for one in before.letters}
-        for message in messages:
-            total += 1
-            if len(letters) < self._most:
-                letters.append(known.get(str(message.message_id)) or letter_of(message))
-            if is_first and total % _SOME == 0:
-                self._set(Found.of(tuple(letters), total, None))
-            if is_stopped():
-                return total
-        self._set(Found.of(tuple(letters), total, int(time.time() * 1000)))
+        letters: list[Letter] = []
+        total, problem = 0, ""
+        try:
+            for message in messages:
+                total += 1
+                if len(letters) < self._most:
+                    letters.append(known.get(str(message.message_id)) or letter_of(message))
+                if is_first and total % _SOME == 0:
+                    self._set(Found.of(tuple(letters), total, None))
+                if is_stopped():
+                    return total
+        except TransportError as error:
+            if count is None:
+                raise
+            total, problem = count(), without_login(str(error))
+        self._set(Found.of(tuple(letters), total, int(time.time() * 1000))._replace(problem=problem))
         return total
 
     def remove(self, keys: Iterable[str]) -> None:
@@ -148,7 +168,7 @@ class LetterBox:
         with self._lock:
             letters = tuple(one for one in self._found.letters if one.key not in gone)
             total = self._found.total - len(self._found.letters) + len(letters)
-            self._found = Found.of(letters, total, self._found.at_ms)
+            self._found = Found.of(letters, total, self._found.at_ms)._replace(problem=self._found.problem)
 
     def found(self) -> Found:
         with self._lock:

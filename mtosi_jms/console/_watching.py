@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from mtosi_jms.closing import Closeable
 from mtosi_jms.console._letters import LetterBox
 from mtosi_jms.console._traffic import Traffic
-from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, SpoolError
-from mtosi_jms.jms import Destination
+from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError, SpoolError, TransportError
+from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.spool import open_entry, scan
 from mtosi_jms.transport import AckMode, Connection, Delivery, Session
 
@@ -156,11 +157,27 @@ class BrokerWatch(Closeable):
         """Browses all queues once; returns the seconds that this took."""
         began = time.monotonic()
         for name, queue in self.queues.items():
-            before, now = self._ids.get(name, set()), set()
+            total = self._record(name, session.headers(queue), queue, partial(session.count, queue))
+            self._traffic.set_depth(queue, total, connection.consumers(queue))
+        for name, box in self._boxes.items():
+            queue = connection.names.lookup(name)
             with closing(session.headers(queue)) as found:
+                total = box.read(found, self._end.is_set, count=partial(session.count, queue))
+            self._traffic.set_depth(queue, total, connection.consumers(queue))
+        return time.monotonic() - began
+
+    def _record(
+        self, name: str, found: Generator[JmsMessage, None, None], queue: Destination, count: Callable[[], int]
+    ) -> int:
+        """Records what was not there at the last look; returns how many messages wait."""
+        before, now = self._ids.get(name, set()), set()
+        trouble = ""
+        try:
+            with closing(found):
                 for number, message in enumerate(found):
-                    now.add(str(message.message_id))
-                    if str(message.message_id) not in before:
+                    key = str(message.message_id)
+                    now.add(key)
+                    if key not in before:
                         self._traffic.record(
                             message,
                             destination=queue,
@@ -171,14 +188,12 @@ class BrokerWatch(Closeable):
                         )
                     if number % _HEEDED == 0 and self._end.is_set():
                         break
-            self._ids[name] = now
-            self._traffic.set_depth(queue, len(now), connection.consumers(queue))
-        for name, box in self._boxes.items():
-            queue = connection.names.lookup(name)
-            with closing(session.headers(queue)) as found:
-                total = box.read(found, self._end.is_set)
-            self._traffic.set_depth(queue, total, connection.consumers(queue))
-        return time.monotonic() - began
+            total = len(now)
+        except TransportError as error:  # the provider is lost, then counting fails too; or it does not list more
+            total, trouble = count(), str(error)
+        self._traffic.set_trouble(name, trouble)
+        self._ids[name] = now
+        return total
 
 
 class LandingWatch(Closeable):

@@ -79,6 +79,25 @@ def test_a_queue_larger_than_the_backlog_leaves_nothing_out(connect: Any, sendin
     assert (traffic.overview().left_out, traffic.overview().seen) == (0, 7), "dead letters are no traffic"
 
 
+def test_a_provider_that_does_not_list_all_dead_letters(make: Any) -> None:
+    def first() -> Iterator[JmsMessage]:
+        yield make("REQUEST", "d-1")
+        raise TransportError("it lists no more")
+
+    box = LetterBox()
+    assert box.read(first(), count=lambda: 1_000) == 1_000
+    found = box.found()
+    assert ([one.correlation_id for one in found.letters], found.total) == (["d-1"], 1_000)
+    assert "no more" in found.problem
+
+    def lost() -> int:
+        raise TransportError("it is lost")
+
+    with pytest.raises(TransportError, match="is lost"):
+        box.read(first(), count=lost)
+    assert box.found() == found, "what was known is shown"
+
+
 def test_what_left_memory_is_read_from_its_file(tmp_path: Path, make: Any) -> None:
     traffic = Traffic(Bounds(octets=3_000))
     with DurableLanding(tmp_path) as landing:
