@@ -86,6 +86,8 @@ class Alarms:
         if time < last:
             return
         known, severity = self._kept.get(number), text("perceivedSeverity")
+        if severity not in (*GRAVEST_FIRST, "CLEARED"):  # a word of the vendor
+            severity = "INDETERMINATE"
         ends = time if severity == "CLEARED" else None
         if known is None or (known.cleared_ms is not None and ends is None):
             self._numbers += 1

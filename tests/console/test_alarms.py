@@ -51,8 +51,8 @@ def test_an_alarm_from_its_raise_to_its_clearing(report: Any, traffic: Traffic) 
     report((PORT, "CLEARED", 2), (PORT, "CLEARED", 1))
     (alarm,) = traffic.alarms(state="cleared")
     assert (alarm.severity, traffic.alarmed()) == ("CRITICAL", {})
-    report((PORT, "MINOR", 0.5))
-    assert [one.severity for one in traffic.alarms()] == ["MINOR", "CRITICAL"], "the same cause, once more"
+    report((PORT, "SEVERE", 0.5))
+    assert [one.severity for one in traffic.alarms()] == ["INDETERMINATE", "CRITICAL"], "the same cause, once more"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ const POLL = 2000;
 const REST = 60; // milliseconds without a key or a move, after which a search or a drawing begins
 const KEPT = "mtosi-places";
 const FONT = "system-ui, sans-serif";
-const ORDER = ["CRITICAL", "MAJOR", "MINOR", "WARNING", "INDETERMINATE"];
 const SIGNS = { CRITICAL: "C", MAJOR: "M", MINOR: "m", WARNING: "w", INDETERMINATE: "i" };
+const ORDER = Object.keys(SIGNS); // the gravest first
 const LABEL = { size: 14, cell: [110, 26], most: 160 };
 const section = document.getElementById("map");
 const canvas = document.getElementById("drawing");
@@ -102,9 +102,14 @@ function drawAll() {
   pen.setTransform(1, 0, 0, 1, 0, 0);
   pen.clearRect(0, 0, picture.width, picture.height);
   pen.setTransform(scale, 0, 0, scale, 0, 0);
-  const at = (node) => [drawn.applyX(places[2 * node]), drawn.applyY(places[2 * node + 1])];
+  const spots = new Float32Array(places.length); // on the canvas
+  for (let at = 0; at < places.length; at += 2) {
+    spots[at] = drawn.applyX(places[at]);
+    spots[at + 1] = drawn.applyY(places[at + 1]);
+  }
+  const at = (node) => [spots[2 * node], spots[2 * node + 1]];
   const isSeen = ([x, y]) => x > -20 && y > -20 && x < width + 20 && y < height + 20;
-  drawLinks(pen, at, width, height);
+  drawLinks(pen, spots, width, height);
   drawNodes(pen, at, isSeen);
   drawLabels(pen, at, isSeen);
   context.setTransform(1, 0, 0, 1, 0, 0);
@@ -112,15 +117,17 @@ function drawAll() {
   context.drawImage(picture, 0, 0);
 }
 
-function drawLinks(pen, at, width, height) {
+function drawLinks(pen, spots, width, height) {
   const paths = { [near ? "track" : "edge"]: new Path2D(), accent: new Path2D() };
   const other = near ? paths.track : paths.edge;
   for (const [first, second, layer] of network.links) {
     if (hiddenLayers.has(layer)) continue;
     const touches = near && (first === chosen || second === chosen);
     if (onlyNear && !touches) continue;
-    const [x1, y1] = at(first);
-    const [x2, y2] = at(second);
+    const x1 = spots[2 * first];
+    const y1 = spots[2 * first + 1];
+    const x2 = spots[2 * second];
+    const y2 = spots[2 * second + 1];
     if (Math.max(x1, x2) < 0 || Math.max(y1, y2) < 0 || Math.min(x1, x2) > width || Math.min(y1, y2) > height) continue;
     const path = touches ? paths.accent : other;
     path.moveTo(x1, y1);
@@ -135,44 +142,62 @@ function drawLinks(pen, at, width, height) {
   pen.globalAlpha = 1;
 }
 
+// The radius of an element; without one, that of all elements with alarms.
 function radius(node) {
   const size = Math.min(Math.max(1.2, 2.2 * Math.sqrt(drawn.k)), 9);
-  return alarms.has(node) || node === chosen ? Math.max(size + 1, 6) : size;
+  return node === null || alarms.has(node) || node === chosen ? Math.max(size + 1, 6) : size;
 }
 
 function isDim(node) {
   return (near !== null || matches !== null) && !near?.has(node) && !matches?.has(node);
 }
 
+// An element with an alarm: the colour of the severity and, for whoever does not tell colours apart, its letter.
+function signOf(severity) {
+  const size = radius(null);
+  const scale = devicePixelRatio;
+  const sign = document.createElement("canvas");
+  sign.width = sign.height = Math.ceil(2 * size * scale);
+  const pen = sign.getContext("2d");
+  pen.scale(scale, scale);
+  pen.fillStyle = colours[severity.toLowerCase()];
+  pen.arc(size, size, size, 0, 2 * Math.PI);
+  pen.fill();
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillStyle = colours.card;
+  pen.font = `700 11px ${FONT}`;
+  pen.fillText(SIGNS[severity], size, size + 0.5);
+  return sign;
+}
+
 function drawNodes(pen, at, isSeen) {
-  const groups = new Map(); // nodes by colour, those with the gravest alarms last
-  const colour = (node) => alarms.get(node)?.[0].toLowerCase() ?? (isDim(node) ? "track" : "came");
-  for (const name of ["track", "came", ...ORDER.toReversed().map((one) => one.toLowerCase())]) groups.set(name, []);
+  const plain = { track: new Path2D(), came: new Path2D() };
+  const alarmed = new Map(ORDER.toReversed().map((severity) => [severity, []])); // the gravest are drawn last
   for (let node = 0; node < network.elements.length; node++) {
     if (onlyNear && !near.has(node)) continue;
-    if (isSeen(at(node))) (groups.get(colour(node)) ?? groups.get("came")).push(node);
-  }
-  for (const [name, nodes] of groups) {
-    const path = new Path2D();
-    for (const node of nodes) {
-      const [x, y] = at(node);
-      const size = radius(node);
-      if (size < 2.5) path.rect(x - size, y - size, 2 * size, 2 * size);
-      else {
-        path.moveTo(x + size, y);
-        path.arc(x, y, size, 0, 2 * Math.PI);
-      }
+    const [x, y] = at(node);
+    if (!isSeen([x, y])) continue;
+    if (alarms.has(node)) {
+      alarmed.get(alarms.get(node)[0]).push([x, y]);
+      continue;
     }
+    const path = isDim(node) ? plain.track : plain.came;
+    const size = radius(node);
+    if (size < 2.5) path.rect(x - size, y - size, 2 * size, 2 * size);
+    else {
+      path.moveTo(x + size, y);
+      path.arc(x, y, size, 0, 2 * Math.PI);
+    }
+  }
+  for (const [name, path] of Object.entries(plain)) {
     pen.fillStyle = colours[name];
     pen.fill(path);
-    // The letter of the severity, for whoever does not tell the colours apart.
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.fillStyle = colours.card;
-    pen.font = `700 11px ${FONT}`;
-    for (const node of nodes) {
-      if (alarms.has(node)) pen.fillText(SIGNS[alarms.get(node)[0]] ?? "?", ...at(node));
-    }
+  }
+  const size = radius(null);
+  for (const [severity, spots] of alarmed) {
+    const sign = signOf(severity);
+    for (const [x, y] of spots) pen.drawImage(sign, x - size, y - size, 2 * size, 2 * size);
   }
   for (const node of [chosen, hovered]) {
     if (node === null) continue;
