@@ -161,6 +161,7 @@ def test_a_map_of_the_network_and_its_alarms(
         page.locator("#drawing").press("ArrowLeft")
         page.go_back()
         playwright.expect(details.locator("h2")).to_have_text("MD=EMS1/ME=NE-7")
+        page.wait_for_function(RED_IN_THE_MIDDLE)
         page.locator("#drawing").click(position={"x": 3, "y": 3})
         playwright.expect(details).to_have_count(0)
         page.wait_for_function(RED_IN_THE_MIDDLE)
