@@ -53,7 +53,8 @@ def listed_in(response: etree._Element, depth: int, names: int) -> list[Group]:
     hits = find_objects(around, Routes(is_object))
     items = _items(response, depth)
     inventory = {one for hit in hits for one in (hit.start, *hit.start.iterancestors())}
-    found = map(_object, hits) if hits and inventory.issuperset(items) else map(_item, items)
+    of_1x = bool(hits) and around not in inventory  # they were translated, into a tree of their own
+    found = map(_object, hits) if of_1x or (hits and inventory.issuperset(items)) else map(_item, items)
     groups = _groups(found, names)
     around.remove(response)
     return groups

@@ -60,10 +60,10 @@ def test_a_project_runs_and_its_tests_pass(
     assert main(["new", kind, str(folder), "--release", release]) == 0
     assert 'name = "my-project"' in (folder / "pyproject.toml").read_text(encoding="utf-8")
     if kind != "supplier":  # it answers until a signal comes
-        assert run(folder, f"{KINDS[kind].module}.py")
+        assert run(tmp_path, str(folder / f"{KINDS[kind].module}.py")), "it runs from any folder"
     monkeypatch.setenv("MTOSI_JMS_URL", "stomp://nobody.invalid:1")  # left over from another try
     off = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")  # the largest part of what pytest imports here
-    assert " passed" in run(folder, "-m", "pytest", "-q", *off)
+    assert " passed" in run(tmp_path, "-m", "pytest", "-q", *off, str(folder))
 
 
 @pytest.mark.broker
@@ -77,6 +77,7 @@ def test_on_a_real_provider_a_requestor_makes_nothing_up(
             yield ManagedElementType(name=name("MD=Real/ME=1"))
 
     assert main(["new", "requestor", str(tmp_path)]) == 0
+    monkeypatch.setenv("MTOSI_JMS_CONFIG", str(tmp_path / "mtosi-jms.toml"))  # else the program sets it
     program = runpy.run_path(str(tmp_path / "requestor.py"))
     made: list[object] = []
     program["main"].__globals__["ManagedElementEms"] = lambda network: made.append(network) or Ems()

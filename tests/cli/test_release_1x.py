@@ -97,7 +97,9 @@ def test_each_operation_answers_what_its_schema_allows(
 def test_batches_and_faults(request_of: Call) -> None:
     code, out, _ = request_of("getAllManagedElements", "--set", "mdName=MD=EMS1", "--batch-size", "2")
     assert code == 0
-    assert re.findall(r"^batch (\d).*: (\d) ", out, re.MULTILINE) == [("1", "2"), ("2", "1")]
+    assert re.findall(r"^batch (\d).*: (\d) ME: MD=EMS1/ME=NE-", out, re.MULTILINE) == [("1", "2"), ("2", "1")]
+    code, out, _ = request_of("getInventory", "--show", "summary")
+    assert "3 ME: MD=EMS1/ME=NE-1, MD=EMS1/ME=NE-2, MD=EMS1/ME=NE-3; 6 EH: " in out
     code, _, err = request_of("getManagedElement", "--set", "meName=MD=EMS1/ME=none")
     assert code == 1
     assert "entityNotFound" in err
