@@ -46,7 +46,7 @@ _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 # Most specific first.
 _ADVICE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (MalformedXmlError, "get it again, complete and as it was sent"),
-    (ForbiddenXmlError, "no MTOSI message has a DTD, or is this large or this deep: check where the file comes from"),
+    (ForbiddenXmlError, "no MTOSI message has a DTD, so many bytes or so many levels: check where the file comes from"),
     (EnvelopeError, "give a file with one SOAP envelope that has an MTOSI header"),
     (FileNotFoundError, "check the name"),
     (PermissionError, "make it readable for this user"),
