@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_stubs, as_usage
-from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, shared
+from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, setting, shared
 
 if TYPE_CHECKING:
     from mtosi_jms.tables.ingest import IngestResult
@@ -80,6 +80,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="experimental: read the files below DIR that replies of BulkResponse name (none); may be repeated",
     )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help="an option of the Spark source, such as modifiedAfter=2026-01-31T00:00:00 or folderColumns=day; "
+        "may be repeated",
+    )
+    parser.add_argument(
+        "--partition-by",
+        default="",
+        metavar="COLUMNS",
+        help="write the rows of Parquet tables into folders COLUMN=VALUE; several columns with commas",
+    )
     add_engine(parser, "Parquet tables that are replaced")
     add_stubs(parser)
     add_job(parser, out="out/inventory", allow_empty=NO_MESSAGE, formats=(_FORMATS, _LAKE))
@@ -103,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
         since_last=args.since_last,
         snapshot=args.snapshot,
         first_batch="auto" if args.first_batch == "auto" else 1 if args.first_batch == "1" else 0,
+        source=dict(args.option),
+        partition_by=tuple(name.strip() for name in args.partition_by.split(",") if name.strip()),
         **shared(args),
     )
     with as_usage():
@@ -132,7 +149,7 @@ def show(result: IngestResult) -> None:
         sequences = sorted(result.sequences, key=lambda found: (found.complete, not found.conflicts))
         heads = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
         terminal.table("sequences", heads, [_sequence(found) for found in sequences[:SHOWN]])
-        say_more(len(sequences), f"{result.out}/_report/ledger.jsonl")
+        say_more(result.ledger.get("sequences", 0), f"{result.out}/_report/ledger.jsonl")
     if result.rejected:
         rejects = [(reject.file, reject.line, reject.reason) for reject in result.rejected[:SHOWN]]
         terminal.table("rejected", ("file", "line", "reason"), rejects)

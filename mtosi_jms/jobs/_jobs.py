@@ -37,13 +37,13 @@ def add_job(
         "--where",
         default="",
         metavar="EXPR",
-        help="write only rows that meet this condition in Spark SQL, such as complete",
+        help="write only rows that meet this SQL condition, such as complete; in Spark SQL, or local in DuckDB's",
     )
     parser.add_argument(
         "--conf",
         action="append",
         default=[],
-        type=_setting,
+        type=setting,
         metavar="KEY=VALUE",
         help="a Spark setting, such as spark.jars; may be repeated",
     )
@@ -68,7 +68,7 @@ def shared(args: argparse.Namespace) -> dict[str, Any]:
     return {**{name: getattr(args, name) for name in names}, "conf": dict(args.conf)}
 
 
-def _setting(text: str) -> tuple[str, str]:
+def setting(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if not key or not separator:
         raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")

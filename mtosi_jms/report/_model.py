@@ -121,6 +121,7 @@ class Report:
         timeline: moments of an exchange, in any order.
         charts: by title, the counts by name.
         tables: further tables, samples of rows for example.
+        sequence_count: how many sequences there are, if `sequences` has not all.
         seconds: duration of each stage, in order.
         links: files near the page, relative to it, by their content.
         steps: command lines for next steps, by what they do.
@@ -136,6 +137,7 @@ class Report:
     charts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tables: Sequence[Table] = ()
     sequences: Sequence[SequenceLine] = ()
+    sequence_count: int = 0
     rejects: Sequence[RejectLine] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)

@@ -125,11 +125,11 @@ class EnginePlan(Messages):
         replies = (tuple(row) for row in self._facts("reply").orderBy("path").collect())
         return tuple(follow(replies, (), [])[1])
 
-    @cached_property
-    def sequences(self) -> tuple[ReplySequence, ...]:
-        """The ledger."""
+    @property
+    def sequences(self) -> Iterator[ReplySequence]:
+        """The ledger. It is not kept: each use asks Spark again."""
         rows = self._facts("sequence").orderBy(f.col("correlation_id").asc_nulls_last(), "source")
-        return tuple(map(_sequence, _pylist(rows)))
+        return map(_sequence, _pylist(rows))
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -20,9 +20,9 @@ from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import MESSAGE, OBJECT_TYPES, class_for, load_stubs
 from mtosi_jms.tables._read import read
+from mtosi_jms.tables._where import duckdb_library
 from mtosi_jms.tables.files import folder_here, is_utf8
 from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
-from mtosi_jms.tables.sql import duckdb_library
 from mtosi_jms.tables.swap import REPORT, recover
 
 if TYPE_CHECKING:
@@ -153,9 +153,7 @@ def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[d
     for path in meant.values():
         if format_of(path) != PARQUET:
             raise ConfigError(f"{path} is a table of {format_of(path)}: query reads Parquet; Spark reads the others")
-    views = {
-        name: ds.dataset(sorted(map(str, path.glob("*.parquet"))), format="parquet") for name, path in meant.items()
-    }
+    views = {name: ds.dataset(path, format="parquet", partitioning="hive") for name, path in meant.items()}
     return views, ()
 
 

@@ -37,11 +37,11 @@ import pyarrow.compute as pc
 from mtosi_jms.errors import ConfigError, MtosiError, XmlError
 from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, duration, number
+from mtosi_jms.tables._where import Condition
 from mtosi_jms.tables.checks import check_readable
 from mtosi_jms.tables.columns import NAMES, RELATIONS, full_name, full_schema
 from mtosi_jms.tables.files import Reject
-from mtosi_jms.tables.formats import PARQUET
-from mtosi_jms.tables.ingest import Engine, choose_engine, for_spark, reading, sizes_of
+from mtosi_jms.tables.ingest import Engine, choose_engine, reading, sizes_of
 from mtosi_jms.tables.job import JobOptions, JobResult, Progress
 from mtosi_jms.tables.landing import plan_landing, readable
 from mtosi_jms.tables.options import SourceOptions
@@ -224,8 +224,7 @@ def choose(options: AlarmOptions, engine: Engine = "auto") -> tuple[Engine, str]
         ConfigError: the local engine is asked for, and cannot do it.
         SpoolError: the landing does not exist or cannot be read.
     """
-    only_spark = f"the format is {options.format}" if options.format != PARQUET else for_spark(options)
-    return choose_engine(engine, only_spark, sizes_of(lambda: source_options(options)))
+    return choose_engine(engine, options, "", sizes_of(lambda: source_options(options)))
 
 
 def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> AlarmResult:
@@ -238,7 +237,7 @@ def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> Ala
     """
     choose(options, "local")
     source = source_options(options)
-    job = LocalJob("alarms", options.out, TABLES, progress)
+    job = LocalJob("alarms", options.out, TABLES, progress, format=options.format, where=options.where)
     with job.stage("plan"):
         plan = plan_landing(source)
     if not options.allow_empty:
@@ -248,7 +247,8 @@ def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> Ala
         rows = full_schema(source)
         reader = reader_for(source, rows)
         schema = alarm_batch(pa.RecordBatch.from_pylist([], schema=rows)).schema
-        write_batches(map(alarm_batch, reader.read(readable(plan, source))), schema, folder)
+        batches = map(alarm_batch, reader.read(readable(plan, source)))
+        write_batches(Condition(options.where).each(batches, schema), schema, folder)
         if reader.rejected:
             raise MtosiError(f"{reader.rejected[0]}: files change while they are read")
         return job.sql.parquet(folder)

@@ -187,7 +187,7 @@ def run_local(options: DiffOptions, *, progress: Progress | None = None) -> Diff
     """
     choose(options, "local")
     sides = snapshots_of(options)
-    job = LocalJob("diff", options.out, TABLES, progress)
+    job = LocalJob("diff", options.out, TABLES, progress, format=options.format, where=options.where)
     with job.working() as staged:
         return compare(job, staged, options, sides, job.table_of)
 

@@ -8,9 +8,23 @@ from typing import Final
 
 from mtosi_jms.errors import ConfigError
 
-__all__ = ["DELTA", "FOLDERS", "FORMATS", "ICEBERG", "PARQUET", "PREFIX", "check_format", "format_of", "is_committed"]
+__all__ = [
+    "CSV",
+    "DELTA",
+    "FOLDERS",
+    "FORMATS",
+    "ICEBERG",
+    "JSON",
+    "PARQUET",
+    "PREFIX",
+    "check_format",
+    "format_of",
+    "is_committed",
+]
 
 PARQUET: Final = "parquet"
+JSON: Final = "json"
+CSV: Final = "csv"
 DELTA: Final = "delta"
 ICEBERG: Final = "iceberg"
 FORMATS: Final = (PARQUET, DELTA, ICEBERG)

@@ -19,11 +19,13 @@ planned again with every file read to its end, and the tables are made again, so
 from __future__ import annotations
 
 import datetime as dt
+import heapq
 import json
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -32,6 +34,7 @@ from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
+from mtosi_jms.tables._where import Condition
 from mtosi_jms.tables.checks import Shown, check_readable
 from mtosi_jms.tables.columns import LEDGER, values_of
 from mtosi_jms.tables.files import Reject, list_files
@@ -57,7 +60,6 @@ __all__ = [
     "check_write",
     "choose",
     "choose_engine",
-    "for_spark",
     "reading",
     "report_of",
     "run_local",
@@ -75,6 +77,9 @@ CHECKPOINT: Final = "checkpoint.sqlite"
 """The file of the report that only tables that grow have."""
 LOCAL_BYTES: Final = 4 * 1024**3
 """Landings up to this size are read in this process unless told otherwise: some four million objects in two minutes."""
+_REFUSED: Final = frozenset({"paths", "columns", "correlationid", "columnnameofcorruptrecord"})
+LISTED: Final = 1000
+"""No more sequences than this are in a result and on its page."""
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
 Engine = Literal["auto", "local", "spark"]
 
@@ -99,6 +104,8 @@ class IngestOptions(JobOptions):
         since_last: with merge or append: read only what is new since the last ingest; always so with Parquet.
         snapshot: with merge or append: close objects that a complete answer does not have.
         first_batch: as the option `firstBatch` of the source: "auto", 0 or 1.
+        source: with write replace: further options of the source, such as `{"folderColumns": "day"}`.
+        partition_by: with write replace and Parquet: columns; the rows of a table are in folders `column=value` then.
     """
 
     landing: str | Path
@@ -112,6 +119,8 @@ class IngestOptions(JobOptions):
     since_last: bool = False
     snapshot: bool = False
     first_batch: FirstBatch = "auto"
+    source: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +129,8 @@ class IngestResult(JobResult):
 
     Attributes:
         rows: number of rows by object type.
-        sequences: the ledger.
+        ledger: number of `sequences`, of those that are `complete`, of `duplicates`, and of sequences in `conflict`.
+        sequences: of the ledger at most 1000, those first that lack something; `ledger.jsonl` has all.
         rejected: rejected files, with reasons.
         unfollowed: replies of BulkResponse whose files were not read.
         messages: number of messages by kind, duplicates included.
@@ -141,6 +151,7 @@ class IngestResult(JobResult):
     """
 
     rows: dict[str, int]
+    ledger: dict[str, int] = field(default_factory=dict)
     sequences: tuple[ReplySequence, ...]
     rejected: tuple[Reject, ...]
     unfollowed: tuple[Reject, ...] = ()
@@ -160,7 +171,7 @@ class IngestResult(JobResult):
     @property
     def complete(self) -> bool:
         """Whether all sequences are complete."""
-        return all(found.complete for found in self.sequences)
+        return self.ledger.get("complete") == self.ledger.get("sequences")
 
     def summary(self) -> dict[str, Any]:
         """The JSON document of the command."""
@@ -210,7 +221,7 @@ def choose(options: IngestOptions, engine: Engine = "auto") -> tuple[Engine, str
         ConfigError: the local engine is asked for, and cannot do it.
         SpoolError: the landing does not exist or cannot be read.
     """
-    return choose_engine(engine, _only_spark(options), sizes_of(lambda: source_options(options)))
+    return choose_engine(engine, options, _only_spark(options), sizes_of(lambda: source_options(options)))
 
 
 def sizes_of(source: Callable[[], SourceOptions]) -> Iterator[int]:
@@ -220,22 +231,27 @@ def sizes_of(source: Callable[[], SourceOptions]) -> Iterator[int]:
         yield weight(file.path, file.size)
 
 
-def choose_engine(engine: Engine, only_spark: str, sizes: Iterable[int]) -> tuple[Engine, str]:
+def choose_engine(engine: Engine, options: JobOptions, only_spark: str, sizes: Iterable[int]) -> tuple[Engine, str]:
     """Choose the engine of a job, and say why; as `choose`.
 
     Args:
+        options: of the job. Conditions go to Spark unless the local engine is asked for: its SQL is another.
         only_spark: why only Spark can do the job; empty if this process can.
         sizes: bytes to read, of one file after the other.
 
     Raises:
         ConfigError: the local engine is asked for, and cannot do it.
     """
+    if options.conf and not only_spark:
+        only_spark = "conf (--conf) is for Spark"
     if engine == "local" and only_spark:
         raise ConfigError(f"the local engine cannot do that: {only_spark}; use --engine spark")
     if engine != "auto":
         return engine, "asked for"
     if only_spark:
         return "spark", only_spark
+    if options.where:
+        return "spark", "where (--where) is in the SQL of Spark; --engine local takes that of DuckDB"
     total = 0
     for size in sizes:
         total += size
@@ -250,13 +266,7 @@ def _only_spark(options: IngestOptions) -> str:
         return f"the format is {options.format}"
     if options.write != REPLACE:
         return f"write is {options.write}"
-    return "table (--table) is for Spark" if options.table else for_spark(options)
-
-
-def for_spark(options: JobOptions) -> str:
-    """Return what only Spark can do of a job that reads a landing; empty if nothing."""
-    asked = {"where (--where)": options.where, "conf (--conf)": options.conf}
-    return next((f"{name} is for Spark" for name, value in asked.items() if value), "")
+    return "table (--table) is for Spark" if options.table else ""
 
 
 def run_local(options: IngestOptions, *, progress: Progress | None = None) -> IngestResult:
@@ -271,13 +281,14 @@ def run_local(options: IngestOptions, *, progress: Progress | None = None) -> In
     """
     choose(options, "local")
     source = source_options(options)
-    job = Job("ingest", options.out, TABLES, progress)
+    job = Job("ingest", options.out, TABLES, progress, where=options.where)
     check_format(options.format, job.out)
+    check_write(options)
     check_replaces(options, job.out)
     ingest = Ingest(job, options, source, plan_landing, check_readable)
     plan = ingest.plan(source)
     with staging(job.out) as staged:
-        result = ingest.replace(plan, TableWriter(source, staged.folder))
+        result = ingest.replace(plan, TableWriter(source, staged.folder, Condition(options.where)))
         ingest.finish(result, staged)
     return result
 
@@ -287,6 +298,11 @@ def check_write(options: IngestOptions) -> None:
     can be done instead."""
     if options.write not in WRITES:
         raise ConfigError(f"write is {options.write!r}; there are {', '.join(WRITES)}")
+    if options.write != REPLACE and (options.source or options.partition_by):
+        name = "source (--option)" if options.source else "partition_by (--partition-by)"
+        raise ConfigError(f"{name} goes with write {REPLACE}")
+    if options.format != PARQUET and options.partition_by:
+        raise ConfigError("partition_by (--partition-by) is for Parquet: Delta and Iceberg keep their own layout")
     if options.format != PARQUET or options.write == REPLACE:
         return
     if options.write == MERGE or options.snapshot:
@@ -315,17 +331,20 @@ def check_replaces(options: IngestOptions, out: Path) -> None:
 def source_options(options: IngestOptions) -> SourceOptions:
     """Return the options of the source for an ingest, whose stubs are then loaded. Raises ConfigError: an option that
     does not fit, or an object type that does not exist."""
-    source = SourceOptions.parse(
-        {
-            "path": str(options.landing),
-            "objectType": options.object_type,
-            "mode": options.mode,
-            "onIncomplete": _SYNONYMS.get(options.on_incomplete, options.on_incomplete),
-            "stubs": options.stubs,
-            "firstBatch": str(options.first_batch),
-            "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
-        }
-    )
+    own = {
+        "path": str(options.landing),
+        "objectType": options.object_type,
+        "mode": options.mode,
+        "onIncomplete": _SYNONYMS.get(options.on_incomplete, options.on_incomplete),
+        "stubs": options.stubs,
+        "firstBatch": str(options.first_batch),
+        "bulkFiles": json.dumps([str(folder) for folder in options.bulk_files]),
+    }
+    taken = _REFUSED | {name.lower() for name in own}
+    wrong = next((name for name in options.source if name.lower() in taken), None)
+    if wrong is not None:
+        raise ConfigError(f"source (--option): {wrong} is an option of ingest itself, or not for it")
+    source = SourceOptions.parse({**options.source, **own})
     if source.object_types == (MESSAGE,):
         raise ConfigError("ingest makes tables of objects; read messages with the source's objectType MESSAGE")
     load_stubs(source.stubs)
@@ -356,6 +375,7 @@ class Ingest:
         self._source = source
         self._planner = planner
         self._check = None if options.allow_empty else check
+        self._planned: Any = None
         self._landing = str(options.landing)
 
     def plan(self, source: SourceOptions, planner: Callable[[SourceOptions], Any] | None = None) -> Any:
@@ -379,11 +399,17 @@ class Ingest:
     def replace(self, plan: Any, writer: TableWriter) -> IngestResult:
         """Make the tables, which replace those of an earlier ingest."""
         plan, written, seen = self._read(plan, writer)
+        if self._options.partition_by:
+            with self._job.stage("partition"):
+                writer.check_split(written.rows, self._options.partition_by)
+                for name in (name for name, count in written.rows.items() if count):
+                    writer.split(name, self._options.partition_by)
         return self._result(plan, written, seen)
 
     def finish(self, result: IngestResult, staged: Staging, tables: Sequence[str] | None = None) -> None:
         """Write the report, and replace the tables; `tables` is as for `Job.finish`."""
-        _report(result, staged)
+        staged.report("ledger.jsonl", lines=(_line(_ledger_line(found)) for found in self._sequences(self._planned)))
+        staged.report("rejects.jsonl", lines=(_line(asdict(reject)) for reject in result.rejected))
         page = replace(
             report_of(result, self._landing), links=_links(result, self._options), steps=_steps(result, self._options)
         )
@@ -399,17 +425,20 @@ class Ingest:
                 written = writer.write(plan)
         if written is None:
             raise MtosiError(f"{self._landing}: files change while they are read")
+        self._planned = plan
         with self._job.stage("count"):
             seen = {"vendors": writer.vendors(written.rows), "samples": writer.samples(written.rows)}
             return plan, written, seen
 
     def _result(self, plan: Any, written: Written, seen: dict[str, Any]) -> IngestResult:
+        ledger, sequences = _listed(self._sequences(plan))
         rejects = sorted((*plan.rejects, *written.rejects), key=lambda reject: reject.file)
         return IngestResult(
             rows=written.rows,
             copies={name: found.rows for name, found in written.copies.items()},
             differing={name: found.differing for name, found in written.copies.items() if found.differing},
-            sequences=self._sequences(plan),
+            ledger=ledger,
+            sequences=sequences,
             rejected=tuple(map(self.shown, rejects)),
             unfollowed=tuple(map(self.shown, plan.unfollowed)),
             messages=plan.counts,
@@ -421,11 +450,9 @@ class Ingest:
         """Return a reject with its path as the user would write it."""
         return replace(reject, file=self._path(reject.file))
 
-    def _sequences(self, plan: Any) -> tuple[ReplySequence, ...]:
-        return tuple(
-            found if found.source is None else replace(found, source=self._path(found.source))
-            for found in plan.sequences
-        )
+    def _sequences(self, plan: Any) -> Iterator[ReplySequence]:
+        for found in plan.sequences:
+            yield found if found.source is None else replace(found, source=self._path(found.source))
 
     def _path(self, path: str) -> str:
         """Return a path as the user would write it: relative if the path of the landing is relative."""
@@ -433,13 +460,23 @@ class Ingest:
         return path if absolute else os.path.relpath(path)
 
 
-def _report(result: IngestResult, staged: Staging) -> None:
-    staged.report("ledger.jsonl", _lines(_ledger_line(found) for found in result.sequences))
-    staged.report("rejects.jsonl", _lines(asdict(reject) for reject in result.rejected))
+def _listed(sequences: Iterable[ReplySequence]) -> tuple[dict[str, int], tuple[ReplySequence, ...]]:
+    """Return the numbers of a ledger, and its worst sequences in their order."""
+    ledger = dict.fromkeys(("sequences", "complete", "duplicates", "conflict"), 0)
+
+    def counted() -> Iterator[tuple[tuple[bool, bool, int], ReplySequence]]:
+        for place, found in enumerate(sequences):
+            counts = (1, int(found.complete), found.duplicates, int(bool(found.conflicts)))
+            for name, count in zip(ledger, counts, strict=True):
+                ledger[name] += count
+            yield (found.complete, not found.conflicts, place), found
+
+    worst = heapq.nsmallest(LISTED, counted(), key=itemgetter(0))
+    return ledger, tuple(found for _, found in sorted(worst, key=lambda item: item[0][2]))
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row) + "\n"
 
 
 def report_of(result: IngestResult, landing: str, made: dt.datetime | None = None) -> Report:
@@ -456,6 +493,7 @@ def report_of(result: IngestResult, landing: str, made: dt.datetime | None = Non
         },
         tables=result.samples,
         sequences=[_sequence_line(found) for found in result.sequences],
+        sequence_count=result.ledger.get("sequences", 0),
         rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
         seconds=result.stages,
         notes=_notes(result),
@@ -484,12 +522,13 @@ def _steps(result: IngestResult, options: IngestOptions) -> dict[str, str]:
 
 def _facts(result: IngestResult) -> list[Fact]:
     """The numbers at the top of the page."""
-    whole = sum(found.complete for found in result.sequences)
+    ledger = dict.fromkeys(("sequences", "complete", "duplicates"), 0) | result.ledger
+    whole = ledger["complete"]
     return [
         Fact("rows", number(sum(result.rows.values()))),
         Fact("messages", number(sum(result.messages.values()))),
-        Fact("sequences complete", f"{whole} of {len(result.sequences)}", "good" if result.complete else "bad"),
-        Fact("duplicates left out", number(sum(found.duplicates for found in result.sequences))),
+        Fact("sequences complete", f"{whole} of {ledger['sequences']}", "good" if result.complete else "bad"),
+        Fact("duplicates left out", number(ledger["duplicates"])),
         Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
         Fact("objects a second", _rate(result)),
         Fact("time", duration(result.seconds)),
@@ -542,7 +581,7 @@ def _notes(result: IngestResult) -> list[str]:
     if result.differing:
         listed = ", ".join(f"{number(count)} of {name}" for name, count in result.differing.items())
         notes.append(f"Of these rows, some have other attributes than the row that stays: {listed}.")
-    if any(found.conflicts for found in result.sequences):
+    if result.ledger.get("conflict"):
         notes.append("Some batch numbers arrived with different contents: their sequences are not complete.")
     return notes
 

@@ -38,7 +38,7 @@ class JobOptions:
         cores: number of processors for a session that the job makes; by default all.
         allow_empty: whether an empty input makes empty tables; by default it is an error.
         format: of the tables: parquet, delta or iceberg for an ingest, and parquet, json or csv for the other jobs.
-        where: a condition in Spark SQL that selects the rows to write; empty for all rows.
+        where: a condition in SQL (of Spark, in this process of DuckDB) that selects the rows to write; empty for all.
         conf: further settings of Spark for a session that the job makes, for example jars and catalogs.
     """
 

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 _XSI: Final = f"{{{XSI}}}"
-_FEW: Final = 16
+_FEW: Final = 64
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _NAME: Final = frozenset({"name"})
 

@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, SpoolEr
 from mtosi_jms.tables.columns import own_columns
 from mtosi_jms.tables.files import folder_here
 from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
-from mtosi_jms.tables.ingest import Engine, choose_engine, for_spark
+from mtosi_jms.tables.ingest import Engine, choose_engine
 from mtosi_jms.tables.job import JobOptions
 from mtosi_jms.tables.swap import REPORT, recover
 from mtosi_jms.tables.writer import PACKED, type_order
@@ -101,7 +101,7 @@ class Snapshot:
 
 
 def _is_table(folder: Path) -> bool:
-    return folder.is_dir() and (format_of(folder) != PARQUET or any(folder.glob("*.parquet")))
+    return folder.is_dir() and (format_of(folder) != PARQUET or any(folder.rglob("*.parquet")))
 
 
 def name_column(columns: Sequence[str]) -> str:
@@ -124,8 +124,7 @@ def choose_for(engine: Engine, options: JobOptions, snapshots: Callable[[], Sequ
     if engine == "local" and not _HAS_DUCKDB:
         raise MissingExtraError("duckdb", "tables")
     held = snapshots()
-    only_spark = f"the format is {options.format}" if options.format != PARQUET else for_spark(options)
-    return choose_engine(engine, only_spark or _only_spark(held), (size * PACKED for size in _sizes(held)))
+    return choose_engine(engine, options, _only_spark(held), (size * PACKED for size in _sizes(held)))
 
 
 def _only_spark(snapshots: Sequence[Snapshot]) -> str:
@@ -138,7 +137,7 @@ def _only_spark(snapshots: Sequence[Snapshot]) -> str:
         for folder in snapshot.tables.values():
             if format_of(folder) != PARQUET:
                 return f"{folder.name} is a table of {format_of(folder)}"
-            if FACTS in _columns(next(folder.glob("*.parquet"))):
+            if FACTS in _columns(next(folder.rglob("*.parquet"))):
                 return f"{folder.name} is the table of a merge"
     return ""
 
@@ -154,4 +153,4 @@ def _columns(path: Path) -> list[str]:
 def _sizes(snapshots: Sequence[Snapshot]) -> Iterator[int]:
     for snapshot in snapshots:
         for folder in snapshot.tables.values():
-            yield from (path.stat().st_size for path in folder.glob("*.parquet"))
+            yield from (path.stat().st_size for path in folder.rglob("*.parquet"))

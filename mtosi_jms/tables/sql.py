@@ -16,8 +16,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import parquet
 
-from mtosi_jms.errors import MissingExtraError, MtosiError
-from mtosi_jms.tables.job import Job
+from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.report import Report
+from mtosi_jms.tables._text_files import as_text
+from mtosi_jms.tables._where import Condition, duckdb_library
+from mtosi_jms.tables.formats import CSV, JSON, PARQUET
+from mtosi_jms.tables.job import Job, JobResult, Progress
 from mtosi_jms.tables.snapshots import Snapshot
 from mtosi_jms.tables.swap import Staging, staging
 from mtosi_jms.tables.writer import disk_errors
@@ -25,10 +29,11 @@ from mtosi_jms.tables.writer import disk_errors
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, RecordBatchReader, Schema
 
-__all__ = ["ROW", "Batches", "DuckDb", "LocalJob", "Sql", "SqlJob", "duckdb_library", "write_batches"]
+__all__ = ["FORMATS", "ROW", "Batches", "DuckDb", "LocalJob", "Sql", "SqlJob", "write_batches"]
 
 ROW: Final = "mtosi_row"
 """The alias under which `Sql.row` and `Sql.json` find the row of a table."""
+FORMATS: Final = (PARQUET, JSON, CSV)
 MEMORY: Final = "400MB"
 """What DuckDB may hold for a job; it spills more into the staging folder."""
 _ROWS: Final = 10_000
@@ -78,6 +83,36 @@ class SqlJob(Job, ABC, Generic[T]):
 
     sql: Sql[T]
 
+    def __init__(
+        self,
+        name: str,
+        out: str | Path,
+        tables: Sequence[str],
+        progress: Progress | None,
+        *,
+        lake: bool = False,
+        format: str = PARQUET,
+        where: str = "",
+    ) -> None:
+        """As `Job`; `format` is that of the tables in the end. Raises ConfigError: there is no such format."""
+        if not lake and format not in FORMATS:
+            raise ConfigError(f"format is {format!r}; there are {', '.join(FORMATS)}")
+        super().__init__(name, out, tables, progress, lake=lake, where=where)
+        self._format = format
+
+    def convert(self, paths: Sequence[Path]) -> None:
+        """Replace Parquet files by the same rows in the format of the job."""
+        for path in paths:
+            with disk_errors(path):
+                as_text(path, self._format)
+
+    def finish(self, staged: Staging, result: JobResult, page: Report, tables: Sequence[str] | None = None) -> None:
+        """Write the tables in the format of the job, then the report, and replace the earlier result."""
+        if self._format in (JSON, CSV):
+            folders = [folder for pattern in self._tables for folder in staged.folder.glob(pattern)]
+            self.convert([path for folder in folders for path in sorted(folder.rglob("*.parquet"))])
+        super().finish(staged, result, page, tables)
+
     @abstractmethod
     def write(self, table: T, folder: Path, *, filtered: bool = True, like: T | None = None) -> T:
         """Write a table as Parquet, and return it as it was written.
@@ -86,15 +121,6 @@ class SqlJob(Job, ABC, Generic[T]):
             filtered: whether to write only the rows for which the condition of the job holds.
             like: a written table with the same columns, for names in nested types that an engine may change.
         """
-
-
-def duckdb_library() -> Any:
-    """Return DuckDB. Raises MissingExtraError: it is not installed."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("duckdb", "tables") from error
-    return duckdb
 
 
 class DuckDb:
@@ -117,8 +143,7 @@ class DuckDb:
     def parquet(self, folder: Path) -> str:
         """Return a Parquet table."""
         name = self._name()
-        files = sorted(map(str, folder.glob("*.parquet")))
-        table = ds.dataset(files, format=_PARQUET)
+        table = ds.dataset(folder, format=_PARQUET, partitioning="hive")
         self._schemas[name] = table.schema
         self._connection.register(name, table)
         return name
@@ -209,5 +234,6 @@ class LocalJob(SqlJob[str]):
     def write(self, table: str, folder: Path, *, filtered: bool = True, like: str | None = None) -> str:
         schema = self.sql.schema(like or table)
         rows = (pa.Table.from_batches([batch]).cast(schema).to_batches() for batch in self.sql.reader(table))
-        write_batches(chain.from_iterable(rows), schema, folder)
+        condition = Condition(self._where if filtered else "")
+        write_batches(condition.each(chain.from_iterable(rows), schema), schema, folder)
         return self.sql.parquet(folder)

@@ -18,8 +18,9 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,10 +55,11 @@ class Staging:
         self._out = out
         (folder / REPORT).mkdir()
 
-    def report(self, name: str, text: str) -> None:
+    def report(self, name: str, *text: str, lines: Iterable[str] = ()) -> None:
         """Add a file of the report."""
-        with _as_spool_error(self.folder):
-            (self.folder / REPORT / name).write_bytes(text.encode("utf-8", "backslashreplace"))
+        path = self.folder / REPORT / name
+        with _as_spool_error(path), path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.writelines(chain(text, lines))
 
     def report_json(self, name: str, document: dict[str, Any]) -> None:
         """Add a JSON document of the report."""

@@ -140,7 +140,7 @@ def run_local(options: TopologyOptions, *, progress: Progress | None = None) -> 
     """
     choose(options, "local")
     held = snapshot_of(options)
-    job = LocalJob("topology", options.out, TABLES, progress)
+    job = LocalJob("topology", options.out, TABLES, progress, format=options.format, where=options.where)
     with job.working() as staged:
         return draw(job, staged, options, held, job.table_of)
 

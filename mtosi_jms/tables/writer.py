@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,12 +19,13 @@ import pyarrow.dataset as ds
 from pyarrow import parquet
 
 from mtosi_jms.compression import COMPRESSED
-from mtosi_jms.errors import MtosiError, SpoolError
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, Routes, class_for, is_object, is_release1, label_of
 from mtosi_jms.report import Table
 from mtosi_jms.tables._copies import Copies, batches, content_columns, count_rows, leave_out_copies
+from mtosi_jms.tables._where import Condition
 from mtosi_jms.tables.checks import unknown_body
-from mtosi_jms.tables.columns import arrow_schema, full_schema, row_schema, shown_names, struct_name
+from mtosi_jms.tables.columns import arrow_schema, full_schema, shown_names, struct_name
 from mtosi_jms.tables.files import Reject, split_member
 from mtosi_jms.tables.formats import PREFIX
 from mtosi_jms.tables.landing import Plan, PlannedFile, readable
@@ -55,6 +56,7 @@ SAMPLE: Final = 5
 _CELL: Final = 80
 _VENDORS: Final = 50
 _SAMPLED: Final = ("name_text", "user_label", "manufacturer", "product_name", "location", "complete")
+_FOLDERS: Final = 10_000
 _PART_ROWS: Final = 5_000
 """So many rows are worth a file of their own, for a task of its own."""
 PACKED: Final = 16
@@ -77,9 +79,22 @@ class Written:
 
 
 class TableWriter:
-    """Writes the tables of one landing into a folder."""
+    """Writes the tables of one landing into a folder.
 
-    def __init__(self, options: SourceOptions, folder: Path) -> None:
+    Args:
+        condition: selects the rows that are written; by default all.
+    """
+
+    def check_split(self, names: Iterable[str], columns: Sequence[str]) -> None:
+        """Check that tables can be split by columns. Raises ConfigError: one has no such column, or it is nested."""
+        for name in names:
+            schema = self._schema(name)
+            for column in columns:
+                if column not in schema.names or pa.types.is_nested(schema.field(column).type):
+                    raise ConfigError(f"partition_by (--partition-by): {name} has no plain column {column!r}")
+
+    def __init__(self, options: SourceOptions, folder: Path, condition: Condition | None = None) -> None:
+        self._where = condition or Condition("")
         self._options = options
         self._folder = folder
         self._files: Sequence[PlannedFile] = ()
@@ -102,7 +117,7 @@ class TableWriter:
             return None
         there = [name for name in types if self._table(name).exists()]
         known = {name for name in conflicting if name is not None}
-        copies = {name: leave_out_copies(self._table(name), row_schema((name,)), known) for name in there}
+        copies = {name: leave_out_copies(self._table(name), self._schema(name), known) for name in there}
         rows = {name: count_rows(self._table(name)) for name in there}
         if self._options.object_types == (ALL,):
             for name in [name for name, count in rows.items() if not count]:
@@ -112,6 +127,10 @@ class TableWriter:
 
     def _table(self, name: str) -> Path:
         return self._folder / f"{PREFIX}{label_of(class_for(name))}"
+
+    def _schema(self, name: str) -> pa.Schema:
+        """Return the columns of a table."""
+        return full_schema(replace(self._options, object_types=(name,)))
 
     def _reading(self, types: Sequence[str]) -> SourceOptions:
         return replace(self._options, object_types=tuple(types), mode=Mode.PERMISSIVE, corrupt_column=CORRUPT)
@@ -162,6 +181,7 @@ class TableWriter:
         with the first one it ends."""
         options = replace(self._reading(types), batch_rows=min(self._options.batch_rows, _PART_ROWS))
         cores = os.cpu_count() or 1
+        schemas = {name: self._schema(name) for name in types}
         reader = reader_for(options, full_schema(options))
         with disk_errors(self._folder), ExitStack() as stack:
             writers: dict[tuple[str, int], parquet.ParquetWriter] = {}
@@ -170,16 +190,28 @@ class TableWriter:
             for number, batch in enumerate(reader.read(self._files)):
                 if reader.rejected:
                     break
-                for name, rows in _parted(batch, types):
+                for name, rows in _parted(batch, schemas):
                     part = (name, number % cores)
                     if part not in writers:
                         writers[part] = stack.enter_context(self._writer(*part))
-                    writers[part].write(rows)
+                    writers[part].write(self._where.of(rows))
         return len(reader.rejected)
 
     def _writer(self, name: str, part: int) -> parquet.ParquetWriter:
+        self._where.check(self._schema(name))
         self._table(name).mkdir(exist_ok=True)
-        return parquet.ParquetWriter(self._table(name) / f"part-{part}.parquet", row_schema((name,)))
+        return parquet.ParquetWriter(self._table(name) / f"part-{part}.parquet", self._schema(name))
+
+    def split(self, name: str, columns: Sequence[str]) -> None:
+        """Distribute the rows of a written table to folders `column=value`."""
+        folder = self._table(name)
+        new = folder.with_name(f"{folder.name}.split")
+        by = ds.partitioning(pa.schema([self._schema(name).field(column) for column in columns]), flavor="hive")
+        rows = ds.dataset(folder, format="parquet", schema=self._schema(name))
+        with disk_errors(folder):
+            ds.write_dataset(rows, new, format="parquet", partitioning=by, max_partitions=_FOLDERS)
+        shutil.rmtree(folder)
+        new.rename(folder)
 
     def samples(self, rows: dict[str, int]) -> tuple[Table, ...]:
         """Return the first rows of each table."""
@@ -189,7 +221,7 @@ class TableWriter:
         """Return the number of objects by manufacturer, the most frequent manufacturers first."""
         counts = Counter[str]()
         for name, number in rows.items():
-            if number and "manufacturer" in row_schema((name,)).names:
+            if number and "manufacturer" in self._schema(name).names:
                 for batch in batches(self._table(name), ["manufacturer"]):
                     for found in pc.value_counts(batch.column(0)).to_pylist():
                         counts[found["values"] or "not given"] += found["counts"]
@@ -243,28 +275,26 @@ def _cell(value: Any) -> object:
     return text if len(text) <= _CELL else f"{text[: _CELL - 1]}…"
 
 
-def column_paths(name: str) -> dict[str, tuple[str, ...]]:
-    """Return where each column of an object type is in rows with several types: a column, or a struct and a field."""
+def column_paths(name: str, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return where some columns of an object type are in rows with several types: a column, or a struct and a field."""
     table = class_for(name)
     inside = arrow_schema(table.cls).names
     ours = {shown: own for own, shown in shown_names(inside).items()}
     return {
-        column: (struct_name(table), column) if column in inside else (ours[column],)
-        for column in row_schema((name,)).names
+        column: (struct_name(table), column) if column in inside else (ours.get(column, column),) for column in columns
     }
 
 
-def _parted(batch: pa.RecordBatch, types: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _parted(batch: pa.RecordBatch, schemas: Mapping[str, pa.Schema]) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield for each object type its rows, with its columns only."""
-    if len(types) == 1:
-        yield types[0], batch.select(row_schema(types).names)
-        return
-    for name in types:
+    for name, schema in schemas.items():
+        if len(schemas) == 1:
+            yield name, batch.select(schema.names)
+            return
         of_type = batch.filter(pc.equal(batch.column("object_type"), label_of(class_for(name))))
         if of_type.num_rows:
-            schema = row_schema((name,))
             arrays = [
                 of_type.column(path[0]) if len(path) == 1 else pc.struct_field(of_type.column(path[0]), path[1])
-                for path in column_paths(name).values()
+                for path in column_paths(name, schema.names).values()
             ]
             yield name, pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -16,6 +16,8 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark.jobs import DiffOptions, IngestOptions, TopologyOptions, run_diff, run_ingest, run_topology
 from mtosi_jms.tables import write
+from mtosi_jms.tables.ingest import run_local as local_ingest
+from mtosi_jms.tables.topology import run_local as local_topology
 
 pytestmark = [
     pytest.mark.spark,
@@ -64,13 +66,20 @@ def test_an_ingest_and_a_diff_of_some_rows(spark: Any, put: Any, landing: Path, 
 
 
 @pytest.mark.obligation("TAB11")
+@pytest.mark.parametrize("engine", ["local", "spark"])
 def test_no_text_of_a_csv_table_is_a_formula(
-    put: Any, landing: Path, envelopes: Any, tmp_path: Path, in_session: None, capsys: pytest.CaptureFixture[str]
+    put: Any,
+    landing: Path,
+    envelopes: Any,
+    tmp_path: Path,
+    in_session: None,
+    capsys: pytest.CaptureFixture[str],
+    engine: str,
 ) -> None:
     texts = ['=HYPERLINK("http://e.example","x")', "+1", "-1", "@a", " =1", "a=1", "\u00e9"]
     put("1.xml", envelopes.batch("c", 1, True, "".join(map(envelopes.me, texts))))
     write(landing, tmp_path / "in")
-    command = ["topology", str(tmp_path / "in"), "--out", str(tmp_path / "net")]
+    command = ["topology", str(tmp_path / "in"), "--out", str(tmp_path / "net"), "--engine", engine]
     assert main([*command, "--format", "csv", "--where", "type = 'ME'"]) == 0
     assert "7 nodes, 0 edges" in capsys.readouterr().out, "the domain is not among the nodes"
     rows = csv.DictReader(lines(tmp_path / "net/nodes", "csv"))
@@ -86,12 +95,35 @@ def test_a_condition_that_does_not_fit_is_one_line_and_changes_nothing(
 ) -> None:
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
     out = tmp_path / "out"
-    assert main(["ingest", str(landing), "--out", str(out), "--where", condition, "--json"]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    (line,) = shown.err.splitlines()
-    assert line.startswith(f"error: where {condition!r}: [")
-    assert not list(out.iterdir())
+    for engine in ("local", "auto"):
+        given = ["--engine", engine, "--out", str(out), "--where", condition, "--json"]
+        assert main(["ingest", str(landing), *given]) == 1
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        (line,) = shown.err.splitlines()
+        assert line.startswith(f"error: where {condition!r}: ")
+        assert not list(out.iterdir())
+
+
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_both_engines_write_the_same_text(
+    spark: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path, format: str
+) -> None:
+    maker = '<me:manufacturer>Ac"me, =1\n</me:manufacturer>'
+    put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a", maker) + envelopes.me("b")))
+    here, there = tmp_path / "local", tmp_path / "spark"
+    found: list[Any] = []
+    for place, jobs in ((here, (local_ingest, local_topology)), (there, (run_ingest, run_topology))):
+        session = {"spark": spark} if place == there else {}
+        make, draw = jobs
+        first = make(IngestOptions(landing=landing, out=place, where="manufacturer is not null"), **session)
+        assert first.rows == {"ME": 1}
+        draw(TopologyOptions(snapshot=place, out=place / "net", format=format, where="label <> 'x'"), **session)
+        texts = [file.read_text().splitlines() for file in (place / "net/nodes").glob(f"*.{format}")]
+        rows = [row for text in texts for row in (csv.DictReader(text) if format == "csv" else map(json.loads, text))]
+        found.append(sorted(map(str, rows)))
+    assert found[0] == found[1]
+    assert found[0]
 
 
 def test_a_format_that_is_none_is_refused(tmp_path: Path, landing: Path) -> None:

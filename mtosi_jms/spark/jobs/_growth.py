@@ -434,4 +434,6 @@ def _of_type(events: DataFrame, names: Sequence[str], name: str) -> DataFrame:
     changes = events.where(~f.col("_fact").isin(GONE, REJECTED))
     if len(names) == 1:
         return changes
-    return changes.where(f.col("object_type") == label_of(class_for(name))).select(*facts, *type_columns(name))
+    return changes.where(f.col("object_type") == label_of(class_for(name))).select(
+        *facts, *type_columns(name, row_schema((name,)).names)
+    )

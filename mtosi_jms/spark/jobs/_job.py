@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -17,12 +16,11 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.report import Report
 from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._merge import state_of
+from mtosi_jms.tables._text_files import as_text
 from mtosi_jms.tables.formats import format_of
-from mtosi_jms.tables.job import JobResult, Progress
 from mtosi_jms.tables.snapshots import Snapshot
 from mtosi_jms.tables.sql import ROW, Batches, SqlJob
 from mtosi_jms.tables.swap import Staging, staging
@@ -30,10 +28,6 @@ from mtosi_jms.tables.swap import Staging, staging
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PARQUET: Final = "parquet"
-JSON: Final = "json"
-CSV: Final = "csv"
-FORMATS: Final = (PARQUET, JSON, CSV)
 _CALLING: Final = "An error occurred while calling"
 _CAUSES: Final = (": ", "Caused by: ")
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -72,7 +66,7 @@ class SparkSql:
     json: str = f"to_json({row}, map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'))"
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        self.spark = spark
 
     def schema(self, table: DataFrame) -> pa.Schema:
         return to_arrow_schema(table.schema)
@@ -83,7 +77,7 @@ class SparkSql:
         )
 
     def sql(self, text: str, **tables: Any) -> DataFrame:
-        return self._spark.sql(text, **tables)
+        return self.spark.sql(text, **tables)
 
     def each(self, table: DataFrame, make: Batches, schema: pa.Schema) -> DataFrame:
         return table.mapInArrow(partial(_in_worker, make), from_arrow_schema(schema))
@@ -106,22 +100,7 @@ def table_of(spark: SparkSession, snapshot: Snapshot, object_type: str) -> DataF
 class SparkJob(SqlJob["DataFrame"]):
     """One run of a job that uses Spark; arguments as for `Job`, and the `format` of the tables that `write` makes."""
 
-    def __init__(
-        self,
-        name: str,
-        out: str | Path,
-        tables: Sequence[str],
-        progress: Progress | None,
-        *,
-        lake: bool = False,
-        format: str = PARQUET,
-        where: str = "",
-    ) -> None:
-        if not lake and format not in FORMATS:
-            raise ConfigError(f"format is {format!r}; there are {', '.join(FORMATS)}")
-        super().__init__(name, out, tables, progress, lake=lake, where=where)
-        self._format = format
-        self._written: list[tuple[DataFrame, Path]] = []
+    sql: SparkSql
 
     @contextmanager
     def working(
@@ -147,18 +126,22 @@ class SparkJob(SqlJob["DataFrame"]):
     def write(
         self, table: DataFrame, folder: Path, *, filtered: bool = True, like: DataFrame | None = None
     ) -> DataFrame:
-        """Write a table as Parquet, and return it as it was written; `finish` converts it to the format of the job."""
+        """Write a table as Parquet, and return it as it was written."""
         write_parquet(where(table, self._where) if filtered else table, folder)
-        written = table.sparkSession.read.parquet(str(folder))
-        self._written.append((written, folder))
-        return written
+        return table.sparkSession.read.parquet(str(folder))
 
-    def finish(self, staged: Staging, result: JobResult, page: Report, tables: Sequence[str] | None = None) -> None:
-        """Write the tables in the format of the job, then the report, and replace the earlier result."""
-        if self._format in (JSON, CSV):
-            for written, folder in self._written:
-                _convert(written, folder, self._format)
-        super().finish(staged, result, page, tables)
+    def convert(self, paths: Sequence[Path]) -> None:
+        rows = self.sql.spark.createDataFrame([(str(path),) for path in paths], "path string")
+        work = partial(_as_texts, self._format)
+        self.sql.each(rows.repartition(len(paths)), work, pa.schema([("path", pa.string())])).collect()
+
+
+def _as_texts(format: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for path in map(Path, batch.column(0).to_pylist()):
+            if path.exists():  # else a task did it, and was run again
+                as_text(path, format)
+        yield batch
 
 
 @contextmanager
@@ -246,27 +229,3 @@ def _first_line(error: Exception) -> str:
     if lines and lines[0].startswith(_CALLING):
         lines = [line.removeprefix(mark) for line in lines for mark in _CAUSES if line.startswith(mark)][-1:] or lines
     return lines[0] if lines else type(error).__name__
-
-
-def _convert(rows: DataFrame, folder: Path, format: str) -> None:
-    """Replace a Parquet table by the same table as JSON or CSV."""
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    output = folder.with_name(f"{folder.name}.{format}")
-    if format == CSV:  # CSV has no nested columns, so they are written as JSON
-        nested = [name for name in rows.schema if isinstance(name.dataType, ArrayType | MapType | StructType)]
-        rows = rows.withColumns({column.name: f.to_json(column.name) for column in nested})
-        texts = [name for name, kind in rows.dtypes if kind == "string"]
-        # A spreadsheet runs a text that begins like a formula; after an apostrophe it is text.
-        plain = {name: f.regexp_replace(name, r"^(?=\s*[=+\-@]|[\t\r\n])", "'") for name in texts}
-        writer = rows.withColumns(plain).write.option("header", True).option("escape", '"')
-        # Spark would cut white space, at the beginning of a text too.
-        for side in ("Leading", "Trailing"):
-            writer = writer.option(f"ignore{side}WhiteSpace", False)
-        writer.csv(str(output))
-    else:
-        rows.write.json(str(output))
-    for checksum in output.glob(".*.crc"):
-        checksum.unlink()
-    shutil.rmtree(folder)
-    output.rename(folder)

@@ -112,10 +112,20 @@ class SparkTableWriter(TableWriter):
         folder = partitioned / f"object_type={label_of(class_for(name))}"
         if folder.exists():
             stored = self._spark.read.schema(rows.schema).parquet(str(folder))
-            rows = where(stored.select(*type_columns(name)), self._condition)
+            rows = where(stored.select(*type_columns(name, self._schema(name).names)), self._condition)
             write_parquet(rows.coalesce(_files(folder)), self._table(name))
         elif self._options.object_types != (ALL,):
-            write_parquet(rows.limit(0).select(*type_columns(name)).coalesce(1), self._table(name))
+            write_parquet(
+                rows.limit(0).select(*type_columns(name, self._schema(name).names)).coalesce(1), self._table(name)
+            )
+
+    def split(self, name: str, columns: Sequence[str]) -> None:
+        folder = self._table(name)
+        new = folder.with_name(f"{folder.name}.split")
+        names = [f.col(column) for column in columns]
+        write_parquet(self._spark.read.parquet(str(folder)).repartition(*names), new, by=columns)
+        shutil.rmtree(folder)
+        new.rename(folder)
 
     def _observed(self, rows: DataFrame) -> tuple[DataFrame, Any]:
         """Return the rows without those of rejected files, and an observation that counts the rejected files."""
@@ -142,6 +152,6 @@ def is_few(messages: Messages) -> TypeGuard[KnownMessages]:
     return sum(weight(file.path, file.size) for file in messages.files) < _FEW_BYTES
 
 
-def type_columns(name: str) -> list[Column]:
-    """Return the columns of one object type, taken from rows with several types."""
-    return [f.col(".".join(path)).alias(column) for column, path in column_paths(name).items()]
+def type_columns(name: str, columns: Sequence[str]) -> list[Column]:
+    """Return some columns of one object type, taken from rows with several types."""
+    return [f.col(".".join(path)).alias(column) for column, path in column_paths(name, columns).items()]
