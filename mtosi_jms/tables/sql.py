@@ -18,12 +18,12 @@ from pyarrow import parquet
 
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.report import Report
-from mtosi_jms.tables._text_files import as_text
 from mtosi_jms.tables._where import Condition, duckdb_library
 from mtosi_jms.tables.formats import CSV, JSON, PARQUET
 from mtosi_jms.tables.job import Job, JobResult, Progress
 from mtosi_jms.tables.snapshots import Snapshot
 from mtosi_jms.tables.swap import Staging, staging
+from mtosi_jms.tables.text_files import as_text
 from mtosi_jms.tables.writer import disk_errors
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._merge import state_of
-from mtosi_jms.tables._text_files import as_text
 from mtosi_jms.tables.formats import format_of
 from mtosi_jms.tables.snapshots import Snapshot
 from mtosi_jms.tables.sql import ROW, Batches, SqlJob
 from mtosi_jms.tables.swap import Staging, staging
+from mtosi_jms.tables.text_files import as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,6 +16,8 @@ from pyarrow import parquet
 
 from mtosi_jms.tables.formats import CSV
 
+__all__ = ["as_text"]
+
 _FORMULA: Final = re.compile(r"(?=\s*[=+\-@]|[\t\r\n])")
 """A spreadsheet runs a text that begins like this; after an apostrophe it is text."""
 
