@@ -48,7 +48,7 @@ OPTIONAL = {
     "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._tables"),
     "pandas": ("mtosi_jms.spark", "mtosi_jms.tables._read"),
     "polars": ("mtosi_jms.tables._read",),
-    "duckdb": ("mtosi_jms.tables.sql",),
+    "duckdb": ("mtosi_jms.tables._where",),
     "pytest": ("mtosi_jms.testing",),
 }
 REQUIRED = frozenset({"lxml"})
