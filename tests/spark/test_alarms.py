@@ -243,8 +243,12 @@ def test_the_command(
     assert main(["alarms", "landing", "--out", "out", "--class", "NoSuch"]) == 2
     assert "no such class in the stubs" in capsys.readouterr().err
     assert main(["alarms"]) == 2
-    for only_spark in (["--where", "active"], ["--format", "csv"], ["--conf", "a=b"]):
-        assert main(["alarms", "landing", "--engine", "local", *only_spark]) == 2
+    local = ["alarms", "landing", "--out", "out", "--engine", "local"]
+    assert main([*local, "--conf", "a=b"]) == 2
+    assert main([*local, "--where", "active", "--format", "csv", "--json"]) == 0
+    assert (
+        json.loads(capsys.readouterr().out)["rows"] == len(Path("out/alarms/part-0.csv").read_text().splitlines()) - 1
+    )
 
 
 def test_a_landing_that_does_not_exist(spark: Any, tmp_path: Path) -> None:
