@@ -370,12 +370,11 @@ class IncompleteBatchError(ExchangeError):
         self.reason = reason
         self.asked = asked
         self.advice = advice
-        fired = f"the {clock} time-out fired; " if clock else ""
-        cause = f"{reason}; " if reason else ""
-        numbers = _ranges(self.missing) or "none by number"
-        tail = "" if end_seen else "; the end of the reply never came"
-        text = f"incomplete reply: {fired}{cause}missing batches {numbers}{tail}"
-        super().__init__(_sentence(asked, text, advice), correlation_id)
+        fired = f"the {clock} time-out fired" if clock else ""
+        gaps = f"missing batches {_ranges(self.missing)}" if self.missing else ""
+        end = "" if end_seen else "the end of the reply never came"
+        text = "; ".join(filter(None, (fired, reason, gaps, end)))
+        super().__init__(_sentence(asked, f"incomplete reply: {text}", advice), correlation_id)
 
 
 def _sentence(asked: str, reason: str, advice: str) -> str:

@@ -231,7 +231,7 @@ def _finish(
 def _show(out: Path, facts: list[Fact], summary: dict[str, Any]) -> None:
     rows: list[tuple[str, object]] = [(fact.label, fact.value) for fact in facts]
     if not summary["complete"]:
-        rows.append(("missing batches", summary["missing_batches"] or "none by number"))
+        rows.append(("missing batches", summary["missing_batches"] or "the last"))
     rows += [(f"seconds, {stage}", value) for stage, value in summary["seconds"].items()]
     terminal.table("demo", ("what", "how much"), rows)
     places = {"landing": "landing", "notifications": "notifications", "Parquet": "inventory", "report": "report.html"}

@@ -327,9 +327,10 @@ def check_java() -> None:
     """Raise ConfigError, with how to install one, if there is no Java that can run Spark."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME"
+    get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or mend JAVA_HOME"
     if java is None or not Path(java).exists():
-        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and none was found: {get}")
+        where = f"in JAVA_HOME, {home}" if home else "on PATH"
+        raise ConfigError(f"Spark requires Java {JAVA_MINIMUM} or later, and there is none {where}: {get}")
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
     if found and int(found.group(1)) < JAVA_MINIMUM:

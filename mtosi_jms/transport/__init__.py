@@ -149,7 +149,7 @@ def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
             near = get_close_matches(scheme.lower(), PROVIDERS, 1) if colon else []
             meant = f"did you mean {near[0]}:? " if near else ""
             hint = f"{meant}use one of {known}, such as stomp://HOST:PORT"
-        raise ConfigError(f"{shown}: no provider serves it; {hint}")
+        raise ConfigError(f"{shown} is not supported; {hint}")
     return url, scheme.lower()
 
 

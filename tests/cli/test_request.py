@@ -191,7 +191,10 @@ def test_an_unknown_destination(url: str, capsys: Capture, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("url", "text"),
-    [("carrier://u:s3cret@h:1", "no provider serves it"), ("nothing", "no provider serves it")],
+    [
+        ("carrier://u:s3cret@h:1", "scheme 'carrier' is not supported"),
+        ("nothing", "a URL without a scheme is not supported"),
+    ],
 )
 def test_an_url_that_nobody_serves(url: str, text: str, capsys: Capture) -> None:
     assert main(["request", "getAllManagedElements", "--url", url, "--to", "queue:X"]) == 1

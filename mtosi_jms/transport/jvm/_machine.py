@@ -95,7 +95,10 @@ def _started() -> Any:
     try:
         module.startJVM(*_OPTIONS, convertStrings=False)
     except module.JVMNotFoundException as error:
-        raise ConfigError("no Java was found: install Java 17 or later, or set JAVA_HOME") from error
+        home = os.environ.get("JAVA_HOME")
+        where = f" in JAVA_HOME, {home}" if home else ""
+        get = "install Java 17 or later, and let JAVA_HOME name its folder"
+        raise ConfigError(f"there is no Java{where}: {get}") from error
     except (OSError, RuntimeError) as error:
         raise ConfigError(f"Java does not start: {error}; it needs Java 17 or later, see JAVA_HOME") from error
     atexit.register(_end)
