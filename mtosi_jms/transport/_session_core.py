@@ -273,19 +273,16 @@ class SessionCore(Session, Generic[E, S]):
         """Makes a consumer, and adds it to `consumers`."""
 
     def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
-        spec = self._browsable(queue, selector)
         with self.use:
-            return self._browsed(self._browse(spec))
+            return self._browsed(self._browse(self._browsable(queue, selector)))
 
     def headers(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
-        spec = self._browsable(queue, selector)
         with self.use:
-            return self._browsed(self._headers(spec))
+            return self._browsed(self._headers(self._browsable(queue, selector)))
 
     def count(self, queue: Destination | str, selector: str | None = None) -> int:
-        spec = self._browsable(queue, selector)
         with self.use:
-            return self._count(spec)
+            return self._count(self._browsable(queue, selector))
 
     def _browsable(self, queue: Destination | str, selector: str | None) -> ConsumerSpec:
         spec = _consumer_spec(self._named(queue), selector)

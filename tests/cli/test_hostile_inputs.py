@@ -250,7 +250,7 @@ RUNS = {
 COMMANDS = [(suffix, words.strip()) for suffix, block in RUNS.items() for words in block.strip().splitlines()]
 WITH_SPARK = ["ingest {folder} --out {out}", "diff {folder} {folder} --out {out}", "topology {folder} --out {out}"]
 WITH_SPARK += ["alarms {folder} --out {out}"]
-ELSEWHERE = {"demo", "doctor", "operations", "jvm", "completion", "subscribe", "console", "bridge"}
+ELSEWHERE = {"demo", "doctor", "help", "operations", "jvm", "completion", "subscribe", "console", "bridge"}
 """Commands that read no file of others, or are tried below."""
 
 

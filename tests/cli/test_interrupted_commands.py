@@ -37,6 +37,7 @@ QUEUE = ["--url", "{url}", "--wait", "60", "--to", "queue:T", "--record", "{out}
 PROVIDER = ["--url", "{url}"]
 RUNS = {
     "demo": ["--elements", "5000", "--out", "{out}"],
+    "help": ["--man", "{out}"],
     "map": ["{landing}"],
     "validate": ["{landing}"],
     "inspect": ["{landing}"],
