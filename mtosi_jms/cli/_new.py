@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
     terminal.say(f"made {folder}: {', '.join(sorted(texts))}", "good")
-    terminal.say(f"next: cd {folder}; pip install -e '.[test]'; python {kind.module}.py; pytest")
+    terminal.say(f"next: cd {shlex.quote(str(folder))}; pip install -e '.[test]'; python {kind.module}.py; pytest")
     return 0
 
 

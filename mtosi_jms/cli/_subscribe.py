@@ -46,7 +46,9 @@ _TIME: Final = "sourceTime"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
-    parser.add_argument("--topic", required=True, metavar="NAME", help="the topic to listen to")
+    parser.add_argument(
+        "--topic", required=True, metavar="NAME", help="the topic to listen to; a queue's messages are consumed"
+    )
     parser.add_argument(
         "--selector",
         action="append",
@@ -71,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show events; 1 where messages could not be read, or fewer than --count arrived in time."""
+    """Show events; 1 where messages could not be read or were no events, or fewer than --count arrived in time."""
     with as_usage():
         load_stubs(args.stubs)
     if args.durable is not None and args.client_id is None:
@@ -88,11 +90,11 @@ def subscribe(
     connection: Connection, args: argparse.Namespace, stop: Stop, listens: Callable[[], object] = lambda: None
 ) -> int:
     """Show the events that arrive over a connection, until the stop is set or enough of them arrived."""
-    unreadable: list[Exception] = []
+    problems: list[str] = []
 
-    def failed(error: Exception) -> None:
-        unreadable.append(error)
-        terminal.problem(f"a message that cannot be read: {error}")
+    def wrong(what: str) -> None:
+        problems.append(what)
+        terminal.problem(what)
 
     with ExitStack() as stack:
         landing = stack.enter_context(DurableLanding(args.landing)) if args.landing else None
@@ -104,7 +106,7 @@ def subscribe(
                 durable=args.durable,
                 timeout=args.timeout,
                 landing=landing,
-                on_error=failed,
+                on_error=lambda error: wrong(f"a message that cannot be read: {error}"),
                 validate=validation_of(args),
             )
         )
@@ -112,25 +114,35 @@ def subscribe(
         listens()
         terminal.ready(f"ready: {args.topic} ({where})")
         with closing_at(stop, subscriber.close):
-            shown = _show_events(subscriber, args, stop)
+            shown = _show_events(subscriber, args, stop, wrong)
     if args.count is not None and shown < args.count and not stop.is_set():
         terminal.problem(f"{shown} of {args.count} events arrived; then none for {args.timeout:g} seconds")
         return 1
-    return 1 if unreadable else 0
+    return 1 if problems else 0
 
 
-def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop) -> int:
+def _show_events(subscriber: Subscriber, args: argparse.Namespace, stop: Stop, wrong: Callable[[str], object]) -> int:
     shown = 0
     try:
         for received in subscriber:
             shown += 1
             _show(received, as_json=args.json)
+            if _is_call(received):
+                wrong(f"no event, but a call's message was taken from {args.topic}: its receiver does not get it")
             if shown == args.count:
                 break
     except (TransportError, IllegalStateError):
         if not stop.is_set():  # it was closed in the middle: what was not acknowledged comes again
             raise
     return shown
+
+
+def _is_call(received: Received) -> bool:
+    """Whether a message is a request or a reply; that its header says so is not enough, as some events' headers do."""
+    header, event = received.envelope.header, received.event
+    if header is None or header_text(header, "msgType") not in ("REQUEST", "RESPONSE"):
+        return False
+    return all(value_of(event, field) is None for field in (*_SHOWN.values(), _TIME, "osTime"))
 
 
 def _show(received: Received, *, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.spool import entries
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, MessageTypeType
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
+from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.xmlbind import encode
 
 Capture = pytest.CaptureFixture[str]
@@ -238,6 +239,20 @@ def test_a_message_that_cannot_be_read_is_told_and_the_next_one_shown(
     assert len(out.splitlines()) == 1
     assert "error: a message that cannot be read" in err
     assert "\x1b" not in out + err
+
+
+def test_a_request_that_a_queue_held_is_told(url: str, capsys: Capture) -> None:
+    header = Header(
+        activity_name="getManagedElement",
+        msg_name="getManagedElement",
+        msg_type=MessageTypeType.REQUEST,
+        sender_uri="urn:its-sender",
+        communication_pattern=CommunicationPatternType.SimpleResponse,
+    )
+    with mtosi.connect(url) as connection, connection.session() as session:
+        session.send(Queue("Q"), JmsMessage(body=Envelope(header=header, body=GetManagedElementRequest()).to_bytes()))
+    assert main(["subscribe", "--url", url, "--topic", "queue:Q", "--timeout", "0"]) == 1
+    assert "error: no event, but a call's message was taken from queue:Q: its receiver" in capsys.readouterr().err
 
 
 def test_told_to_stop_while_it_waits(url: str, parsed: Any, background: Any, capsys: Capture, tmp_path: Path) -> None:
