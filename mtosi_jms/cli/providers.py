@@ -42,7 +42,8 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
     group = parser.add_argument_group("provider")
     group.add_argument(
         "--url",
-        help="JMS provider, such as stomp://host:61613, or jndi:NAME for a connection factory in --names; default from "
+        help="JMS provider: stomp://host:61613, jvm:... for a Java client such as IBM MQ's, or jndi:NAME for a "
+        "connection factory in --names; default from "
         f"{login.URL}, else from {settings.FILE}",
     )
     group.add_argument(

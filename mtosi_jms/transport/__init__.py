@@ -68,6 +68,7 @@ __all__ = [
 
 _OF_JAVA: Final = frozenset(("amqp", "amqps", "tcp", "ssl", "nio", "failover", "mqtt", "vm", "http", "https"))
 """Schemes of addresses for other programs and clients than ours."""
+_OF_IBM: Final = frozenset(("mq", "ibm-mq", "ibmmq", "wmq"))
 PROVIDERS: Final = MappingProxyType({scheme: row["module"] for scheme, row in registered("transports").items()})
 """The module for each URL scheme. It is imported at its first use, so its optional library may be missing."""
 _FAILOVER: Final = re.compile(r"failover:(?://)?\(?\s*", re.IGNORECASE)
@@ -145,6 +146,8 @@ def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
         known = ", ".join(f"{name}:" for name in PROVIDERS)
         if scheme.lower() in _OF_JAVA and colon:
             hint = "use STOMP, or its Java client by a URL that begins with jvm:, as mtosi-jms broker up prints"
+        elif scheme.lower() in _OF_IBM:
+            hint = "IBM MQ is jvm:ibm-mq?host=HOST&port=1414&channel=CHANNEL&queue_manager=NAME"
         else:
             near = get_close_matches(scheme.lower(), PROVIDERS, 1) if colon else []
             meant = f"did you mean {near[0]}:? " if near else ""

@@ -44,6 +44,8 @@ def test_what_is_wrong_with_a_factory_shows_no_credential() -> None:
     with pytest.raises(ConfigError, match="scheme 'tcp' is not supported") as caught:
         mtosi.connect("jndi:jms/CF", names=names)
     assert "hunter2" not in str(caught.value)
+    with pytest.raises(ConfigError, match="IBM MQ is jvm:ibm-mq"):
+        mtosi.connect("mq://host:1414")
     with pytest.raises(NamingError, match="did you mean jms/CF") as caught:
         mtosi.connect("jndi:jms/CG", names=names)
     assert "hunter2" not in str(caught.value)
