@@ -185,7 +185,12 @@ def _work(work: QueueWork, args: argparse.Namespace, stop: Stop, queue: Destinat
         terminal.problem(
             f"{counted(work.stayed)} stayed at {queue}: without an original destination; queue move {queue} --to NAME"
         )
-    return 1 if work.stayed else 0
+    if work.left:
+        terminal.problem(
+            f"{counted(work.left)} that match are still at {queue}, though none came for {args.wait:g} seconds: the "
+            "broker still looks for them, or another consumer holds them; again with a longer --wait"
+        )
+    return 1 if work.stayed or work.left else 0
 
 
 def _row(message: JmsMessage) -> tuple[object, ...]:

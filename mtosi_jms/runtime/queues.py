@@ -120,6 +120,8 @@ class QueueWork:
     Attributes:
         done: how many messages are done.
         stayed: how many a redrive left where they are, because they do not tell their origin.
+        left: at the end, how many that match are still in the queue though none came for `wait` seconds: the provider
+            still looks for them, or another consumer holds them.
         folder: the landing; None: nothing is recorded yet.
         pending: after an UnknownOutcomeError, how many more may or may not be done.
         doubled: after another error, how many of the done ones may still be where they were as well.
@@ -140,7 +142,7 @@ class QueueWork:
         wanted: Callable[[JmsMessage], bool] | None = None,
         mark: str | None = None,
     ) -> None:
-        self.done = self.stayed = 0
+        self.done = self.stayed = self.left = 0
         self.folder: Path | None = None
         self._connection = connection
         self._action = action
@@ -157,6 +159,8 @@ class QueueWork:
         self._landing: DurableLanding | None = None
         self._batch: list[tuple[Done, Delivery | None]] = []
         self._unremoved: list[Delivery] = []
+        self._unwanted = 0
+        self._ran_dry = False
 
     @property
     def pending(self) -> int:
@@ -185,6 +189,7 @@ class QueueWork:
             taken = stack.enter_context(closing(self._taken(stack, sending, is_stopped)))
             for message, delivery in taken:
                 if self._wanted is not None and not self._wanted(message):
+                    self._unwanted += 1
                     continue
                 target = self._target_of(message)
                 if target is None and self._action != "purge":
@@ -198,6 +203,10 @@ class QueueWork:
                 if is_stopped():
                     break
             yield from self._commit(sending)
+        if self._ran_dry and not is_stopped():
+            with self._connection.session() as session:
+                still = session.count(self._queue, self._selector)
+            self.left = max(0, still - self.stayed - self._unwanted)
 
     def _taken(
         self, stack: ExitStack, sending: Session, is_stopped: Callable[[], bool]
@@ -221,6 +230,7 @@ class QueueWork:
             while (most is None or taken < most) and (delivery := _next(consumer, self._wait, is_stopped)) is not None:
                 taken += 1
                 yield delivery.message, delivery
+            self._ran_dry = most is not None and taken < most and self._limit is None
 
     def _target_of(self, message: JmsMessage) -> Destination | None:
         if self._action != "redrive":

@@ -19,6 +19,7 @@ from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue, Temporar
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.runtime.queues import as_moved
 from mtosi_jms.spool import entries
+from mtosi_jms.testing import InterceptedConnection, Step
 from mtosi_jms.transport import Connection
 
 Capture = pytest.CaptureFixture[str]
@@ -393,3 +394,18 @@ def test_redrive_sends_each_message_to_where_it_came_from(
     assert [(message.body, message.properties) for message in there] == [(body, {"n": 1}) for body in back]
     assert len(waiting(connection, HERE)) == 3 - len(back)
     assert ("without an original destination" in err) is bool(code)
+
+
+def test_messages_that_match_and_do_not_come_are_told(connection: Connection, parsed: Any, capsys: Capture) -> None:
+    """A broker may count what it does not hand out within the time."""
+    parked = {"MTOSIX_originalDestination": "queue:THERE"}
+    filled(connection, [JmsMessage(body=body, properties=parked) for body in (b"a", b"b", b"c")])
+    received = iter(range(3))
+
+    def late(step: Step) -> Any:
+        return step.proceed() if step.action != "receive" or next(received, 3) < 2 else None
+
+    args = parsed("queue", "redrive", "queue:HERE", "--url", "memory:", "--wait", "0")
+    with Stop() as stop:
+        assert operate(InterceptedConnection(connection, late), args, stop) == 1
+    assert "error: 1 message that match" in capsys.readouterr().err
