@@ -129,6 +129,8 @@ _BROKER: Final = """\
 <expiry-address>ExpiryQueue</expiry-address>
 <management-message-attribute-size-limit>-1</management-message-attribute-size-limit>
 <management-browse-page-size>2147483647</management-browse-page-size>
+<max-read-page-messages>10000000</max-read-page-messages>
+<max-read-page-bytes>400000000</max-read-page-bytes>
 {settings}
 </address-setting>
 </address-settings>

@@ -187,8 +187,9 @@ def _work(work: QueueWork, args: argparse.Namespace, stop: Stop, queue: Destinat
         )
     if work.left:
         terminal.problem(
-            f"{counted(work.left)} that match are still at {queue}, though none came for {args.wait:g} seconds: the "
-            "broker still looks for them, or another consumer holds them; again with a longer --wait"
+            f"{counted(work.left)} that match are still at {queue}, though none came for {args.wait:g} seconds: "
+            "another consumer holds them, or they are behind more than the broker reads from disk (Artemis: "
+            "max-read-page-bytes)"
         )
     return 1 if work.stayed or work.left else 0
 

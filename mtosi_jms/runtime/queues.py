@@ -120,8 +120,8 @@ class QueueWork:
     Attributes:
         done: how many messages are done.
         stayed: how many a redrive left where they are, because they do not tell their origin.
-        left: at the end, how many that match are still in the queue though none came for `wait` seconds: the provider
-            still looks for them, or another consumer holds them.
+        left: at the end, how many that match are still in the queue though none came for `wait` seconds: another
+            consumer holds them, or they are behind more messages than the provider reads from disk.
         folder: the landing; None: nothing is recorded yet.
         pending: after an UnknownOutcomeError, how many more may or may not be done.
         doubled: after another error, how many of the done ones may still be where they were as well.
