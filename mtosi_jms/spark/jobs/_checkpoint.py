@@ -41,6 +41,7 @@ STUCK: Final = "stuck"
 REJECTED: Final = "rejected"
 _REMEMBERED: Final = 100_000
 _LEFT_OUT: Final = "state IN ('waiting', 'stuck')"
+_EARLIER: Final = "checkpoint.parquet"
 _LANDING: Final = "landing"
 _TYPES: Final = "object types"
 
@@ -121,7 +122,7 @@ class Checkpoint(KnownFiles):
         tables: by object type.
 
     Raises:
-        ConfigError: the checkpoint is of something else.
+        ConfigError: the checkpoint is of something else, or of an earlier version.
         MtosiError: as `KnownFiles`.
     """
 
@@ -129,6 +130,9 @@ class Checkpoint(KnownFiles):
         self._place = folder / CHECKPOINT
         self._stamp = self._now()
         self.exists = self._stamp is not None
+        earlier = folder / _EARLIER
+        if not self.exists and earlier.exists():  # read as nothing, all would be read, and appended, again
+            raise ConfigError(f"{earlier} is of an earlier version, which is not read: choose another folder")
         self._paths = source.paths
         self._roots = _roots(source.paths)
         self._identity = {_LANDING: list(source.paths), _TYPES: list(source.object_types), **identity}
