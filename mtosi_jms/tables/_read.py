@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, replace
 from functools import reduce
@@ -175,10 +176,8 @@ class LandingTable:
         return [file for file, of_folders in zip(files, values, strict=True) if of_folders in fitting]
 
     def _filtered(self, batch: RecordBatch) -> RecordBatch:
-        try:
+        with _checking_filter():
             return batch.filter(self._filter)
-        except (pa.ArrowException, TypeError) as error:
-            raise ConfigError(f"filter: {str(error).splitlines()[0]}") from error
 
     def to_arrow(self) -> Table:
         """Read all rows. If a file turns out to be damaged, the landing is planned again with `verify=full` and read
@@ -242,8 +241,15 @@ def _fitting(filter: pc.Expression, schema: Schema, groups: Sequence[Values]) ->
     dataset = ds.FileSystemDataset.from_paths(  # one for each group; no file is opened
         list(by_path), schema, ds.ParquetFileFormat(), LocalFileSystem(), [known(values) for values in groups]
     )
-    try:
+    with _checking_filter():
         return {by_path[fragment.path] for fragment in dataset.get_fragments(filter)}
+
+
+@contextmanager
+def _checking_filter() -> Iterator[None]:
+    """Raise ConfigError if a filter does not fit the columns."""
+    try:
+        yield
     except (pa.ArrowException, TypeError) as error:
         raise ConfigError(f"filter: {str(error).splitlines()[0]}") from error
 

@@ -306,7 +306,8 @@ def full_schema(options: SourceOptions) -> pa.Schema:
     load_stubs(options.stubs)
     schema = row_schema(options.object_types)
     corrupt = options.corrupt_column
-    for name in (*options.folder_columns, *(() if corrupt is None else (corrupt,))):
+    own = (*options.folder_columns, *(() if corrupt is None else (corrupt,)))
+    for name in own:
         schema = schema.append(pa.field(name, _TEXT))
     first: dict[str, str] = {}
     for name in schema.names:
@@ -317,7 +318,6 @@ def full_schema(options: SourceOptions) -> pa.Schema:
     unknown = next((name for name in options.columns if name not in schema.names), None)
     if unknown is not None:
         raise ConfigError(f"columns: there is no {unknown!r}{hint(unknown, schema.names)}")
-    own = (*options.folder_columns, *(() if corrupt is None else (corrupt,)))
     return pa.schema([schema.field(name) for name in dict.fromkeys((*options.columns, *own))])
 
 
