@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from mtosi_jms.console._guard import LOGIN, Guard, throttled
 from mtosi_jms.console._landing import Landed
-from mtosi_jms.console._letter_pages import LetterPages, choices, wanted_of
+from mtosi_jms.console._letter_pages import LetterPages, wanted_of
 from mtosi_jms.console._letters import DeadLetters
 from mtosi_jms.console._message import message_answer
 from mtosi_jms.console._pages import render, static
@@ -196,7 +196,7 @@ class Console:
         paging, shown = part(request, found)
         text = given["q"] or given["correlation"]
         exchange = self._traffic.exchange(text) if text else None
-        kept = self._traffic.messages()
+        kinds, operations = self._traffic.counts()
         return self._page(
             request,
             "messages",
@@ -204,8 +204,8 @@ class Console:
             paging=paging,
             given=given,
             problem=problem,
-            kinds=choices(one.facts.kind for one in kept),
-            operations=choices(one.facts.operation for one in kept),
+            kinds=kinds,
+            operations=operations,
             sorts=_sorted_by(request.query_params),
             exchange=exchange,
             is_filtered=any(value for name, value in given.items() if name != "sort"),

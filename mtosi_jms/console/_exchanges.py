@@ -111,6 +111,16 @@ class Segment(NamedTuple):
     width: float
 
 
+class Judged(NamedTuple):
+    """What the messages of an exchange tell. `gaps`: the ranges of numbers that are missing; `unseen`: how many batches
+    were not seen, but may have passed."""
+
+    state: State
+    gaps: list[tuple[int, int]]
+    missing: int
+    unseen: int
+
+
 class ExchangeView(NamedTuple):
     """A snapshot of an exchange; see `Exchange`. `gaps` and `again` are texts for people: `3, 5–9`."""
 
@@ -178,10 +188,12 @@ class Exchange:
     is_partial: bool = False
     sources: set[str] = field(default_factory=set)
     _from: int = 0
+    _judged: Judged | None = None
 
     def add(self, facts: Facts, *, at_ms: int, size: int, from_first: bool) -> None:
         """Adds a message of the exchange that was not seen before. `at_ms`: when it was seen, milliseconds since 1970
         UTC. `from_first`: whether its observer has seen all earlier messages."""
+        self._judged = None
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
         self.operation = self.operation or facts.operation
         self.size += size
@@ -226,18 +238,19 @@ class Exchange:
     def expected(self) -> int | None:
         return None if self.end is None else self.end - self.first_number + 1
 
-    def gaps(self) -> list[tuple[int, int]]:
-        """The ranges of numbers that are missing."""
-        return [(low, high) for kind, low, high in self._absent() if kind == "gap"]
+    def doubt(self) -> None:
+        """Notes that some of its messages may have passed unseen."""
+        self.is_whole, self._judged = False, None
 
     @property
-    def missing(self) -> int:
-        return sum(high - low + 1 for low, high in self.gaps())
-
-    @property
-    def unseen(self) -> int:
-        """How many batches were not seen, but may have passed."""
-        return sum(high - low + 1 for kind, low, high in self._absent() if kind == "unseen")
+    def judged(self) -> Judged:
+        """What is known of it until its next message."""
+        if self._judged is None:
+            absent = list(self._absent())
+            gaps = [(low, high) for kind, low, high in absent if kind == "gap"]
+            missing, every = (sum(high - low + 1 for low, high in some) for some in (gaps, [one[1:] for one in absent]))
+            self._judged = Judged(self._state(missing, every - missing), gaps, missing, every - missing)
+        return self._judged
 
     def _absent(self) -> Iterator[tuple[str, int, int]]:
         if not self.numbers:
@@ -252,12 +265,10 @@ class Exchange:
             else:
                 yield "gap", low, high
 
-    @property
-    def state(self) -> State:
-        """The state of the exchange."""
+    def _state(self, missing: int, unseen: int) -> State:
         if self.faults:
             return "fault"
-        if any(True for _ in self.gaps()):
+        if missing:
             return "gap" if self.end is None else "incomplete"
         if not self.numbers:
             return "complete" if self.answered and not self.unplaced else "open"
@@ -265,13 +276,14 @@ class Exchange:
             return "open"
         if self.answered or self.unplaced:
             return "incomplete"
-        return "ended" if self.unseen else "complete"
+        return "ended" if unseen else "complete"
 
     def view(self) -> ExchangeView:
         """An immutable snapshot of the exchange."""
         made: dict[str, Any] = {
             "batches": self.numbers.count,
-            "gaps": ranges_text(self.gaps()),
+            **self.judged._asdict(),
+            "gaps": ranges_text(self.judged.gaps),
             "again": ranges_text(list(self.again.ranges)),
             "sources": ", ".join(sorted(self.sources)),
             "segments": self.segments(),
@@ -282,7 +294,13 @@ class Exchange:
     @property
     def is_done(self) -> bool:
         """Whether the exchange is complete without duplicates."""
-        return self.state == "complete" and not self.duplicates
+        return self.judged.state == "complete" and not self.duplicates
+
+    @property
+    def standing(self) -> Literal["open", "troubled", "complete"]:
+        if self.duplicates or self.judged.state in ("gap", "incomplete", "fault"):
+            return "troubled"
+        return "open" if self.judged.state == "open" else "complete"
 
     def segments(self) -> list[Segment]:
         """The segments of the drawing, in order; the drawing is a thousand units wide."""

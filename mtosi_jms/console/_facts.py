@@ -7,7 +7,7 @@ read stay empty: the console shows invalid messages too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from lxml import etree
 
@@ -49,6 +49,17 @@ _LONGEST: Final = 500
 _PROFILE: Final = BindingProfile(time_form="millis")
 _ALARM: Final = "AlarmInformation"
 _TYPE, _SEVERITY = PROPERTIES["EventType"], PROPERTIES["perceivedSeverity"]
+
+
+T = TypeVar("T")
+
+
+def narrowed(found: Sequence[T], *tests: tuple[object, Callable[[T], bool]]) -> Sequence[T]:
+    """Those that pass each test of a filter; one whose first part is false was not asked for."""
+    for given, test in tests:
+        if given:
+            found = list(filter(test, found))
+    return found
 
 
 class Facts(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -17,9 +17,8 @@ from mtosi_jms.console._letters import (
     Found,
     Letter,
     Wanted,
-    by_origin,
     moment_of,
-    reasons_of,
+    numbers,
     selectors,
     stored_letter,
 )
@@ -269,7 +268,7 @@ class LetterPages:
         if plan is None:
             return self._gone(request, "This was confirmed already, or is old: choose the letters again.")
         is_queue = isinstance(plan.place, DeadLetters)
-        origins = by_origin(plan.letters)
+        origins = numbers(plan.letters, "origin")
         suggested = next(iter(origins), "") if len(origins) == 1 else ""
         return self._page(
             request,
@@ -279,7 +278,8 @@ class LetterPages:
             is_queue=is_queue,
             place=plan.place.name if isinstance(plan.place, DeadLetters) else str(plan.place),
             origins=origins,
-            reasons=reasons_of(plan.letters)[:_REASONS],
+            reasons=numbers(plan.letters, "reason"),
+            most=_REASONS,
             shown=plan.letters[:_SHOWN],
             suggested=suggested,
         )
@@ -325,7 +325,3 @@ def wanted_of(given: Mapping[str, str], *more: str) -> tuple[dict[str, str], Wan
             problem = f"“{fields[name]}” is no time: give 2026-01-31T12:00, in UTC."
     wanted = Wanted(fields["reason"], fields["kind"], fields["operation"], text=fields["text"], **moments)
     return fields, wanted, problem
-
-
-def choices(values: Iterable[str]) -> list[tuple[str, int]]:
-    return [(value, number) for value, number in Counter(values).most_common(100) if value]

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.console._facts import read_message
+from mtosi_jms.console._facts import narrowed, read_message
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
@@ -74,19 +75,17 @@ class Wanted(NamedTuple):
 
     def of(self, letters: Sequence[Letter]) -> Sequence[Letter]:
         """Those that the filter admits."""
-        if self.reason:
-            letters = [one for one in letters if one.reason == self.reason]
-        if self.kind:
-            letters = [one for one in letters if one.kind == self.kind]
-        if self.operation:
-            letters = [one for one in letters if one.operation == self.operation]
-        if self.since_ms is not None:
-            letters = [one for one in letters if one.at_ms is not None and one.at_ms >= self.since_ms]
-        if self.until_ms is not None:
-            letters = [one for one in letters if one.at_ms is not None and one.at_ms <= self.until_ms]
-        if text := self.text.lower():
-            letters = [one for one in letters if text in one.text]
-        return letters
+        reason, kind, operation, since_ms, until_ms, text = self
+        text = text.lower()
+        return narrowed(
+            letters,
+            (reason, lambda one: one.reason == reason),
+            (kind, lambda one: one.kind == kind),
+            (operation, lambda one: one.operation == operation),
+            (since_ms is not None, lambda one: one.at_ms is not None and one.at_ms >= (since_ms or 0)),
+            (until_ms is not None, lambda one: one.at_ms is not None and one.at_ms <= (until_ms or 0)),
+            (text, lambda one: text in one.text),
+        )
 
 
 class Found(NamedTuple):
@@ -104,17 +103,14 @@ class Found(NamedTuple):
     total: int
     at_ms: int | None
     problem: str = ""
-    reasons: Sequence[tuple[str, int]] = ()
-    kinds: Sequence[tuple[str, int]] = ()
-    operations: Sequence[tuple[str, int]] = ()
+    reasons: Mapping[str, int] = MappingProxyType({})
+    kinds: Mapping[str, int] = MappingProxyType({})
+    operations: Mapping[str, int] = MappingProxyType({})
 
     @classmethod
     def of(cls, letters: Sequence[Letter], total: int, at_ms: int | None) -> Found:
         """Counts them."""
-        reasons, kinds, operations = (
-            Counter(map(attrgetter(name), letters)).most_common() for name in ("reason", "kind", "operation")
-        )
-        return cls(letters, total, at_ms, "", reasons, kinds, [one for one in operations if one[0]])
+        return cls(letters, total, at_ms, "", *(numbers(letters, name) for name in ("reason", "kind", "operation")))
 
 
 class LetterBox:
@@ -225,9 +221,9 @@ def stored_letter(one: StoredMessage, message: JmsMessage | None) -> Letter:
     return found._replace(state=one.state, at_ms=one.since_ms, size=one.size)
 
 
-def reasons_of(letters: Iterable[Letter]) -> list[tuple[str, int]]:
-    """How many letters have each reason, the most frequent first."""
-    return Counter(one.reason for one in letters).most_common()
+def numbers(letters: Iterable[Letter], name: str) -> Mapping[str, int]:
+    """How many letters have each value of a field, the most frequent first."""
+    return dict(Counter(map(attrgetter(name), letters)).most_common())
 
 
 def selectors(letters: Sequence[Letter], wanted: Wanted) -> Iterator[tuple[str | None, Sequence[Letter]]]:
@@ -262,8 +258,3 @@ def moment_of(text: str, *, is_end: bool = False) -> int | None:
     found = found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
     ms = int(found.timestamp() * 1000)
     return ms + 59_999 if is_end and found.second == 0 else ms
-
-
-def by_origin(letters: Iterable[Letter]) -> Mapping[str, int]:
-    """How many letters came from each destination; an empty one stands for those that do not tell."""
-    return dict(Counter(one.origin for one in letters).most_common())

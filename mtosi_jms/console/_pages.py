@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,9 +66,10 @@ def spark(counts: Sequence[int]) -> str:
     )
 
 
-def counted(found: Sequence[tuple[str, int]]) -> dict[str, str]:
-    """The options of a choice with their numbers, and first one that admits all."""
-    return {"": "any", **{value: f"{value} ({number(count)})" for value, count in found}}
+def counted(found: Mapping[str, int]) -> dict[str, str]:
+    """The first hundred options of a choice with their numbers, and before them one that admits all."""
+    first = islice(found.items(), 100)
+    return {"": "any", **{value: f"{value} ({number(count)})" for value, count in first if value}}
 
 
 _TEMPLATES: Final = jinja2.Environment(

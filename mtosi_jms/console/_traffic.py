@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from mtosi_jms.binding.soap_jms import self_describing
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._alarms import Alarm, Alarms, AlarmState, Worst
 from mtosi_jms.console._exchanges import Exchange, ExchangeView
-from mtosi_jms.console._facts import Facts, Read, read_message
+from mtosi_jms.console._facts import Facts, Read, narrowed, read_message
 from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import without_login
@@ -168,6 +168,7 @@ class Seen(NamedTuple):
         facts: its decoded facts.
         size: octets of its body.
         path: the file of a landing that has it; None: there is none.
+        text: in small letters, what a filter of text looks into.
     """
 
     number: int
@@ -179,6 +180,7 @@ class Seen(NamedTuple):
     message: JmsMessage
     size: int
     path: Path | None = None
+    text: str = ""
 
     @property
     def has_body(self) -> bool:
@@ -244,6 +246,8 @@ class Traffic:
         self._seen: OrderedDict[int, Seen] = OrderedDict()
         self._octets = 0
         self._bodies: deque[int] = deque()
+        self._kinds: Counter[str] = Counter()
+        self._operations: Counter[str] = Counter()
         self._total = 0
         self._rate = Rate()
         self._ids: OrderedDict[str, int] = OrderedDict()
@@ -350,8 +354,8 @@ class Traffic:
 
     def _mark_partial(self) -> None:
         for exchange in self._exchanges.values():
-            if exchange.end is None or exchange.missing:
-                exchange.is_whole = False
+            if exchange.end is None or exchange.judged.missing:
+                exchange.doubt()
 
     def _take(self, entry: _BacklogEntry) -> None:
         message = entry.message
@@ -372,7 +376,8 @@ class Traffic:
         if size > self.bounds.octets // 8:
             message = _without_body(message)
         where = entry.destination
-        found = Seen(self._numbers, entry.at_ms, entry.way, entry.source, where, facts, message, size, entry.path)
+        text = _text_of(message, facts, where)
+        found = Seen(self._numbers, entry.at_ms, entry.way, entry.source, where, facts, message, size, entry.path, text)
         if message.message_id is not None:
             _keep(self._ids, message.message_id, found.number, _IDS)
         self._remember(found)
@@ -429,6 +434,7 @@ class Traffic:
         self._seen[found.number] = found
         self._octets += len(found.message.body)
         self._bodies.append(found.number)
+        self._count(found.facts, 1)
         while self._octets > self.bounds.octets:
             number = self._bodies.popleft()
             one = self._seen.get(number)
@@ -438,8 +444,15 @@ class Traffic:
         while len(self._seen) > self.bounds.messages:
             _, gone = self._seen.popitem(last=False)
             self._octets -= len(gone.message.body)
+            self._count(gone.facts, -1)
         while self._bodies and self._bodies[0] < next(iter(self._seen)):
             self._bodies.popleft()
+
+    def _count(self, facts: Facts, by: int) -> None:
+        for counts, value in ((self._kinds, facts.kind), (self._operations, facts.operation)):
+            counts[value] += by
+            if not counts[value]:
+                del counts[value]
 
     def _place(self, name: str) -> Place:
         place = self._places.get(name)
@@ -478,7 +491,8 @@ class Traffic:
         self.digest()
         with self._lock:
             now = int(self._clock())
-            states = Counter(_standing(one) for one in self._exchanges.values())
+            states = Counter(one.standing for one in self._exchanges.values())
+            missing = [(one.judged.missing, one.is_landed) for one in self._exchanges.values()]
             return Overview(
                 rate=self._rate.mean(now),
                 series=self._rate.series(now),
@@ -488,8 +502,8 @@ class Traffic:
                 open=states["open"],
                 troubled=states["troubled"],
                 complete=states["complete"],
-                missing=sum(one.missing for one in self._exchanges.values()),
-                missing_elsewhere=sum(one.missing for one in self._exchanges.values() if not one.is_landed),
+                missing=sum(number for number, _ in missing),
+                missing_elsewhere=sum(number for number, is_landed in missing if not is_landed),
                 duplicates=sum(one.duplicates for one in self._exchanges.values()),
                 notifications=sum(self._notified.values()),
                 troubles={one.name: one.trouble for one in self._sources.values() if one.trouble},
@@ -500,7 +514,7 @@ class Traffic:
         `complete`."""
         self.digest()
         with self._lock:
-            wanted = [one for one in self._exchanges.values() if show == "all" or _standing(one) == show]
+            wanted = [one for one in self._exchanges.values() if show in ("all", one.standing)]
             return [one.view() for one in sorted(wanted, key=lambda one: -one.number)[:most]]
 
     def exchange(self, key: str) -> ExchangeView | None:
@@ -524,7 +538,8 @@ class Traffic:
         """The kept messages, latest first; what is empty or None admits all.
 
         Args:
-            text: a correlationId or message id, or a part of one, or of the name of an operation or destination.
+            text: a part of a correlationId, message id, operation, sender, destination, or of the event, object or
+                cause of a notification, in any case of letters.
             most: only the first so many.
             correlation_id: that of the MTOSI header or of JMS, as it is.
             since_ms, until_ms: when it was seen, milliseconds since 1970 UTC, inclusive.
@@ -532,17 +547,23 @@ class Traffic:
         self.digest()
         with self._lock:
             kept = list(self._seen.values())
-        found = (
-            one
-            for one in reversed(kept)
-            if (not text or _matches(one, text))
-            and kind in ("", one.facts.kind)
-            and operation in ("", one.facts.operation)
-            and correlation_id in ("", one.facts.correlation_id, one.message.correlation_id)
-            and (since_ms is None or one.at_ms >= since_ms)
-            and (until_ms is None or one.at_ms <= until_ms)
+        kept.reverse()
+        text = text.lower()
+        found = narrowed(
+            kept,
+            (kind, lambda one: one.facts.kind == kind),
+            (operation, lambda one: one.facts.operation == operation),
+            (correlation_id, lambda one: correlation_id in (one.facts.correlation_id, one.message.correlation_id)),
+            (since_ms is not None, lambda one: one.at_ms >= (since_ms or 0)),
+            (until_ms is not None, lambda one: one.at_ms <= (until_ms or 0)),
+            (text, lambda one: text in one.text),
         )
-        return list(islice(found, most))
+        return list(found[:most])
+
+    def counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many of the kept messages have each kind, and each operation, the most frequent first."""
+        with self._lock:
+            return dict(self._kinds.most_common()), dict(self._operations.most_common())
 
     def message(self, number: int) -> Seen | None:
         """A kept message; its body is read from the landing if it has left memory."""
@@ -585,21 +606,22 @@ class Traffic:
         Args:
             category, severity, event: filters; an empty text admits all.
             about: a part of the object's name.
-            text: a part of event, object, cause, sender or destination.
+            text: as for `messages`.
         """
         self.digest()
-        about, text = about.casefold(), text.casefold()
+        about, text = about.casefold(), text.lower()
         with self._lock:
-            found = [
-                one
-                for one in reversed(self._event_rows.values())
-                if category in ("", one.facts.category)
-                and severity in ("", one.facts.severity)
-                and event in ("", one.facts.event)
-                and about in one.facts.object_name.casefold()
-                and (not text or _says(one, text))
-            ]
-            return found[:most], len(found)
+            kept = list(self._event_rows.values())
+        kept.reverse()
+        found = narrowed(
+            kept,
+            (category, lambda one: one.facts.category == category),
+            (severity, lambda one: one.facts.severity == severity),
+            (event, lambda one: one.facts.event == event),
+            (about, lambda one: about in one.facts.object_name.casefold()),
+            (text, lambda one: text in one.text),
+        )
+        return list(found[:most]), len(found)
 
     def event_names(self) -> list[str]:
         """The names of the events of the kept notifications."""
@@ -651,30 +673,10 @@ _MOST_SEARCHED: Final = 200
 """Number of exchanges that are searched for one that can be dropped without loss."""
 
 
-def _standing(one: Exchange) -> Literal["open", "troubled", "complete"]:
-    state = one.state
-    if state in ("gap", "incomplete", "fault") or one.duplicates:
-        return "troubled"
-    return "open" if state == "open" else "complete"
-
-
-def _says(one: Seen, text: str) -> bool:
-    facts = one.facts
-    return any(
-        text in each.casefold() for each in (facts.event, facts.object_name, facts.cause, facts.sender, one.destination)
-    )
-
-
-def _matches(one: Seen, text: str) -> bool:
-    message = one.message
-    texts: Iterable[str | None] = (
-        one.facts.correlation_id,
-        message.correlation_id,
-        message.message_id,
-        one.facts.operation,
-        one.destination,
-    )
-    return any(text in each for each in texts if each)
+def _text_of(message: JmsMessage, facts: Facts, where: str) -> str:
+    texts = (facts.correlation_id, message.correlation_id, message.message_id, facts.operation, where)
+    more = (facts.event, facts.object_name, facts.cause, facts.sender)
+    return "\n".join(filter(None, (*texts, *more))).lower()
 
 
 def _keep(kept: OrderedDict[K, V], key: K, value: V, most: int) -> None:
