@@ -7,7 +7,7 @@ long list is asked for in ranges of the time of sending. The user needs the perm
 from __future__ import annotations
 
 import json
-import time
+import math
 import uuid
 from collections.abc import Generator, Sequence
 from typing import Any, Final
@@ -21,7 +21,7 @@ from mtosi_jms.transport.stomp._link import Link
 from mtosi_jms.transport.stomp._subscriptions import Answer, Collector
 
 _ADDRESS: Final = "activemq.management"
-_PAGE: Final = 1_000
+_PAGE: Final = 5_000
 """Messages that are listed at a time."""
 _DEFAULT: Final = 200
 """The broker's own management-browse-page-size."""
@@ -64,11 +64,12 @@ class Management(Closeable):
         if total > self._looked_at():
             yield self._list(0, _END)
             raise self._beyond(total)
+        first = int(self._ask("getFirstMessageTimestamp") or 0)
         ranges = [(0, _END, self._count(self._filter()))]
         while ranges:
             begin, end, count = ranges.pop()
             if count > _PAGE and end - begin > 1:
-                middle = min((begin + end) // 2, max(begin + 1, time.time_ns() // 1_000_000))
+                middle = _middle(begin, end, first)
                 later = self._count(self._filter(middle, end))
                 ranges += [(middle, end, later), (begin, middle, max(count - later, 0))]
             elif count:
@@ -131,6 +132,16 @@ class Management(Closeable):
         if _NO_RESOURCE in text:
             return None
         raise TransportError(f"{self._queue}: the broker's management refused {operation}: {text[:300]}")
+
+
+def _middle(begin: int, end: int, first: int) -> int:
+    """A time between two others. By the geometric mean of their distances from the time of the first message: most
+    times are near to that, and each question makes the broker look at the whole queue."""
+    if begin < first < end:
+        return first
+    near, far = sorted((abs(begin - first), abs(end - first)))
+    distance = min(max(math.isqrt((near + 1) * far), near + 1), far - 1)
+    return first + distance if begin >= first else first - distance
 
 
 def _headers(told: dict[str, Any]) -> dict[str, str]:
