@@ -18,7 +18,7 @@ from mtosi_jms.cli.arguments import add_json, local, positive, seconds, selector
 from mtosi_jms.cli.providers import add_provider, open_connection
 from mtosi_jms.cli.stopping import INTERRUPTED, Stop, until_signalled
 from mtosi_jms.cli.terminal import counted
-from mtosi_jms.errors import ConfigError, UnknownOutcomeError
+from mtosi_jms.errors import UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.display import headers_of, moment, shown_properties
 from mtosi_jms.runtime.queues import QueueWork, origin_of, reason_of
@@ -89,32 +89,24 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch:
         SpoolError: a message cannot be recorded: it stays where it is.
         TransportError: the provider failed; a line says how many messages are done.
     """
-    queue = _queue(connection, args.name)
-    target = None if args.to is None else _queue(connection, args.to)
-    if target == queue:
-        raise ConfigError(f"{queue}: --to must be another queue")
-    if args.action not in _DONE or args.dry_run:
-        with connection.session() as session:
-            return _look(session, args, queue, target)
-    work = QueueWork(
-        connection,
-        args.action,
-        queue,
-        target=target,
-        selector=args.selector,
-        limit=args.limit,
-        record=args.record,
-        wait=args.wait,
-        batch=batch,
-    )
-    return _work(work, args, stop, queue, target)
-
-
-def _queue(connection: Connection, name: str) -> Destination:
-    found = connection.names.lookup(name)
-    if found.is_topic:
-        raise ConfigError(f"{found}: a topic keeps no messages; give a queue")
-    return found
+    queue = connection.names.lookup(args.name)
+    target = None if args.to is None else connection.names.lookup(args.to)
+    if args.action in _DONE:
+        work = QueueWork(
+            connection,
+            args.action,
+            queue,
+            target=target,
+            selector=args.selector,
+            limit=args.limit,
+            record=args.record,
+            wait=args.wait,
+            batch=batch,
+        )
+        if not args.dry_run:
+            return _work(work, args, stop, queue, target)
+    with connection.session() as session:
+        return _look(session, args, queue, target)
 
 
 def _look(session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:

@@ -125,6 +125,9 @@ class QueueWork:
         folder: the landing; None: nothing is recorded yet.
         pending: after an UnknownOutcomeError, how many more may or may not be done.
         doubled: after another error, how many of the done ones may still be where they were as well.
+
+    Raises:
+        ConfigError: a topic, or one queue as source and target.
     """
 
     def __init__(
@@ -142,6 +145,10 @@ class QueueWork:
         wanted: Callable[[JmsMessage], bool] | None = None,
         mark: str | None = None,
     ) -> None:
+        if topics := [one for one in (queue, target) if one is not None and one.is_topic]:
+            raise ConfigError(f"{topics[0]}: a topic keeps no messages; give a queue")
+        if target == queue:
+            raise ConfigError(f"{queue}: they are there already; give another queue")
         self.done = self.stayed = self.left = 0
         self.folder: Path | None = None
         self._connection = connection
@@ -174,14 +181,9 @@ class QueueWork:
         """Do it, and yield each message that is done. Between two batches it ends where `is_stopped()` is true.
 
         Raises:
-            ConfigError: a topic, or one queue as source and target.
             SpoolError: a message cannot be recorded: it stays where it is.
             TransportError: the provider failed; the attributes tell how far it came.
         """
-        if self._queue.is_topic or (self._target is not None and self._target.is_topic):
-            raise ConfigError(f"{self._queue if self._queue.is_topic else self._target}: a topic keeps no messages")
-        if self._target == self._queue:
-            raise ConfigError(f"{self._queue}: --to must be another queue")
         with ExitStack() as stack:
             sending = stack.enter_context(self._connection.session(transacted=True))
             self._connection.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,17 +18,10 @@ from mtosi_jms.spool import DurableLanding
 from mtosi_jms.testing import InterceptedConnection
 from mtosi_jms.transport import Connection
 
-PATIENCE = 60.0
+from ..waiting import PATIENCE, until
+
 SOON = 0.02
 _numbers = itertools.count(1)
-
-
-def until(condition: Callable[[], object]) -> None:
-    latest = time.monotonic() + PATIENCE
-    tick = threading.Event()
-    while not condition():
-        assert time.monotonic() < latest
-        tick.wait(0.01)
 
 
 @pytest.fixture

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,8 @@ from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.spool import Inbox, Outbox
 from mtosi_jms.telemetry import METRICS, Count, Gauge, Metrics, Monitor, Role
 
-PATIENCE = 60.0
+from ..waiting import PATIENCE, until
+
 DOCUMENT = (
     '<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/" xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1">'
     "<s:Header><h:header><h:msgName>notify</h:msgName></h:header></s:Header><s:Body/></s:Envelope>"
@@ -46,13 +44,6 @@ def get(url: str) -> tuple[int, Any]:
         with error:
             status, data = error.code, error.read()
     return status, json.loads(data) if data.startswith(b"{") else data.decode()
-
-
-def until(true: Callable[[], bool]) -> None:
-    watch, deadline = threading.Event(), time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to that"
-        watch.wait(0.01)
 
 
 def test_pages() -> None:

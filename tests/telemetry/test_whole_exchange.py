@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,7 +30,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from mtosi_jms.telemetry.otel import PROPERTIES, OpenTelemetry
 
-PATIENCE = 60.0
+from ..waiting import PATIENCE, until
 
 
 class Ems(ManagedElementRetrieval.Supplier):
@@ -65,13 +63,6 @@ class Recorded:
                     labels: Any = tuple(str(value) for value in (point.attributes or {}).values())
                     series[labels] = point.count if hasattr(point, "count") else point.value
         return found
-
-
-def until(true: Callable[[], bool]) -> None:
-    watch, deadline = threading.Event(), time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to that"
-        watch.wait(0.005)
 
 
 @pytest.fixture(params=["memory", pytest.param("artemis", marks=pytest.mark.broker)])
