@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any, Final
 
@@ -21,8 +21,8 @@ from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.display import headers_of, moment, shown_properties
-from mtosi_jms.runtime.queues import QueueWork, origin_of, reason_of
-from mtosi_jms.transport import Connection, Session
+from mtosi_jms.runtime.queues import REASONS, QueueWork, for_reason, origin_of, reason_of
+from mtosi_jms.transport import Capability, Connection, Session
 
 __all__ = ["add_arguments", "operate", "run"]
 
@@ -31,6 +31,8 @@ _ACTIONS: Final = ("browse", "count", *_DONE)
 _SENDS: Final = ("copy", "move")
 _ROWS: Final = 500
 """Most rows of a table of messages; more follow in another one, so that memory does not grow with the queue."""
+_MORE: Final = 1000
+"""Most messages that are counted after those of --limit, where the provider does not tell the number."""
 _WAIT: Final = 3.0
 _HEADINGS: Final = (
     "sent",
@@ -54,6 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser)
     parser.add_argument("--to", metavar="NAME", help="the queue to copy or move to")
     parser.add_argument("--selector", type=selector, metavar="S", help="only messages that match")
+    parser.add_argument("--reason", metavar="R", help="only dead letters of this reason, as count --by reason shows it")
+    parser.add_argument(
+        "--by", metavar="NAME", help="count: for each reason, or for each value of a property such as MTOSI_msgName"
+    )
     parser.add_argument("--limit", type=positive, metavar="N", help="only the first N messages")
     parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
     parser.add_argument(
@@ -77,6 +83,10 @@ def run(args: argparse.Namespace) -> int:
     """Do the action; 130 where a signal stopped it before the end."""
     if (args.to is not None) is not (args.action in _SENDS):
         raise argparse.ArgumentError(None, f"{args.action} {'needs' if args.action in _SENDS else 'takes no'} --to")
+    if args.by is not None and (args.action != "count" or args.limit is not None):
+        raise argparse.ArgumentError(None, "--by is for count, without --limit")
+    if args.reason is not None:
+        args.selector = " AND ".join([for_reason(args.reason), *([f"({args.selector})"] if args.selector else [])])
     with until_signalled(args) as stop, open_connection(args) as connection:
         return operate(connection, args, stop)
 
@@ -112,25 +122,28 @@ def operate(connection: Connection, args: argparse.Namespace, stop: Stop, batch:
 def _look(session: Session, args: argparse.Namespace, queue: Destination, target: Destination | None) -> int:
     """Show what is in the queue, and what would be done with it."""
     if args.action == "count":
-        with terminal.waiting("counting"):
-            count = min(session.count(queue, args.selector), args.limit or sys.maxsize)
-        if args.json:
-            terminal.print_json({"queue": str(queue), "selector": args.selector, "count": count})
-        else:
-            terminal.say(str(count))
-        return 0
-    shown = 0
-    with terminal.progress("messages") as advance, closing(session.headers(queue, args.selector)) as found:
+        return _count(session, args, queue)
+    total, shown = None, 0
+    if Capability.BROWSE not in session.connection.capabilities:  # who browses would read the messages twice
+        total = session.count(queue, args.selector)
+    steps = min(total or sys.maxsize, args.limit or sys.maxsize)
+    with (
+        terminal.progress("messages", None if steps == sys.maxsize else steps) as advance,
+        closing(session.headers(queue, args.selector)) as found,
+    ):
         wanted = itertools.islice(found, args.limit)
+        above: Mapping[int, int] = {}
         while some := list(itertools.islice(wanted, _ROWS)):
             shown += len(some)
             advance(len(some))
-            _show(some, as_json=args.json)
-    total = shown
-    if args.limit is not None and shown == args.limit:
-        with terminal.waiting("counting"):
-            total = max(shown, session.count(queue, args.selector))
-    number = counted(shown) if total == shown else f"{shown:,} of {counted(total)}"
+            if args.json:
+                for message in some:
+                    terminal.print_json(_to_json(message))
+            else:
+                above = terminal.table("", _HEADINGS, map(_row, some), above)
+        more = sum(1 for _ in itertools.islice(found, _MORE)) if total is None else max(total - shown, 0)
+    rest = f"{shown:,} of {'more than ' if total is None and more == _MORE else ''}"
+    number = f"{rest if more else ''}{counted(shown + more)}"
     to = "" if target is None else f" to {target}"
     if args.action in _DONE:
         terminal.note(f"{number} would be {_DONE[args.action]} from {queue}{to}; nothing was")
@@ -139,11 +152,31 @@ def _look(session: Session, args: argparse.Namespace, queue: Destination, target
     return 0
 
 
-def _show(messages: Sequence[JmsMessage], *, as_json: bool) -> None:
-    if not as_json:
-        terminal.table("", _HEADINGS, map(_row, messages))
-    for message in messages if as_json else ():
-        terminal.print_json(_to_json(message))
+def _count(session: Session, args: argparse.Namespace, queue: Destination) -> int:
+    told: dict[str, Any] = {"queue": str(queue), "selector": args.selector}
+    if args.by is None:
+        with terminal.waiting("counting"):
+            told["count"] = min(session.count(queue, args.selector), args.limit or sys.maxsize)
+        if args.json:
+            terminal.print_json(told)
+        else:
+            terminal.say(str(told["count"]))
+        return 0
+    with terminal.waiting("counting"):
+        found = session.count_by(queue, REASONS if args.by == "reason" else (args.by,), args.selector)
+    rows = [
+        (count, None if value is None else shown_properties({args.by: value})[args.by])
+        for value, count in sorted(found.items(), key=lambda one: (-one[1], str(one[0])))
+    ]
+    told["count"] = sum(found.values())
+    if args.json:
+        counts = [{"value": value, "count": count} for count, value in rows]
+        terminal.print_json({**told, "by": args.by, "counts": counts})
+        return 0
+    shown = [(f"{count:,}", "not told" if value is None else value) for count, value in rows]
+    terminal.table("", ("messages", args.by), shown)
+    terminal.note(f"{counted(told['count'])} at {queue}")
+    return 0
 
 
 def _work(work: QueueWork, args: argparse.Namespace, stop: Stop, queue: Destination, target: Destination | None) -> int:
@@ -157,7 +190,7 @@ def _work(work: QueueWork, args: argparse.Namespace, stop: Stop, queue: Destinat
     try:
         with terminal.progress("messages") as advance:
             for message, there, record in work.run(stop.is_set):
-                advance(1)
+                advance(1, total=work.expected)
                 if args.json:
                     facts = {} if args.action != "redrive" else {"to": str(there)}
                     terminal.print_json({**_to_json(message), **facts, "record": record})

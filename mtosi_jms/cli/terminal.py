@@ -7,10 +7,9 @@ All but `write` and `print_json` keep a text on one line, and escape what a term
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -181,44 +180,55 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, default=str), flush=True)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], above: Mapping[int, int] | None = None
+) -> Mapping[int, int]:
     """Print a table: framed on a terminal, aligned plain lines otherwise. A column of which every cell is empty is left
-    out, and of a long cell its beginning is shown."""
+    out, and of a long cell its beginning is shown.
+
+    Args:
+        above: what was returned for the table just above, which this one continues: plain lines have one heading.
+
+    Returns:
+        the columns shown by their numbers, with their widths.
+    """
     title = printable(title)
     cells = [["" if cell is None else _short(printable(str(cell))) for cell in row] for row in rows]
-    filled = [not cells or any(row[at] for row in cells) for at in range(len(columns))]
-    columns = list(itertools.compress(columns, filled))
-    cells = [list(itertools.compress(row, filled)) for row in cells]
+    above = {} if above is None or fancy() else above
+    filled = [at for at in range(len(columns)) if not cells or at in above or any(row[at] for row in cells)]
+    columns, *cells = [[row[at] for at in filled] for row in (columns, *cells)]
+    widths = {at: max(above.get(at, 0), *map(len, cut)) for at, *cut in zip(filled, columns, *cells, strict=True)}
     if fancy():
-        _rich_table(title, columns, cells)
-        return
+        _rich_table(title, columns, cells, list(widths.values()))
+        return widths
     if title:
         print(title)
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    for row in (list(columns), *cells):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for row in cells if above.keys() == widths.keys() else (columns, *cells):
+        print("  ".join(map(str.ljust, row, widths.values())).rstrip())
+    return widths
 
 
-def _rich_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+def _rich_table(title: str, columns: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(file=sys.stdout)
-    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     if sum(min(width, _LEAST) + 3 for width in widths) + 1 > console.width:
-        _in_lines(columns, cells)
+        _in_lines(title, columns, cells)
         return
     framed = Table(title=title or None, title_justify="left")
-    for column, *column_of in zip(columns, *cells, strict=True):
-        framed.add_column(column, overflow="fold", min_width=min(_LEAST, max(map(len, (column, *column_of)))))
+    for column, width in zip(columns, widths, strict=True):
+        framed.add_column(column, overflow="fold", min_width=min(_LEAST, width))
     for row in cells:
         framed.add_row(*map(Text, row))
     console.print(framed)
 
 
-def _in_lines(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
+def _in_lines(title: str, columns: Sequence[str], cells: Iterable[Sequence[str]]) -> None:
     """A row after the other, a line for each cell that is not empty: for a terminal too narrow for the table."""
+    if title:
+        write(title, "title")
     width = max(map(len, columns))
     for row in cells:
         for column, cell in zip(columns, row, strict=True):
@@ -249,20 +259,20 @@ def stages(label: str) -> Iterator[Stages]:
 
 
 @contextlib.contextmanager
-def progress(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int | None = None) -> Iterator[Callable[..., None]]:
     """A progress bar on standard error while the block runs; nothing where that is not a terminal.
 
     Args:
         total: how many steps there are, None if unknown.
 
     Yields:
-        a function that takes the number of steps just done.
+        a function that takes the number of steps just done, and as `total` how many there are, once that is known.
     """
     if _quiet or _records is not None or not fancy(sys.stderr):
-        yield lambda steps: None
+        yield lambda steps, total=None: None
         return
     with _bar(label, total) as (bar, task):
-        yield lambda steps: bar.advance(task, steps)
+        yield lambda steps, total=None: bar.update(task, advance=steps, total=total)
 
 
 def waiting(label: str) -> contextlib.AbstractContextManager[object]:

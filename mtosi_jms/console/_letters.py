@@ -20,7 +20,7 @@ from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
 from mtosi_jms.masking import without_login
-from mtosi_jms.runtime.queues import origin_of, reason_of
+from mtosi_jms.runtime.queues import for_reason, origin_of, reason_of
 from mtosi_jms.spool import StoredMessage
 from mtosi_jms.transport import Connection
 
@@ -241,12 +241,8 @@ def selectors(letters: Sequence[Letter], wanted: Wanted) -> Iterator[tuple[str |
         at = [one.at_ms or 0 for one in timed]
         parts.append(f"JMSTimestamp BETWEEN {min(at)} AND {max(at)}")
     if wanted.reason not in ("", UNTOLD) and len(wanted.reason) < _LONGEST:
-        quoted = wanted.reason.replace("'", "''")
-        parts.append("(" + " OR ".join(f"{name} = '{quoted}'" for name in _REASONS) + ")")
+        parts.append(for_reason(wanted.reason))
     yield " AND ".join(parts) or None, letters
-
-
-_REASONS: Final = ("MTOSIX_parkedReason", "JMS_MTOSIX_deadLetterReason", "dlqDeliveryFailureCause")
 
 
 def moment_of(text: str, *, is_end: bool = False) -> int | None:

@@ -30,7 +30,19 @@ from mtosi_jms.runtime._link import ATTEMPTS, ORIGINAL_DESTINATION, ORIGINAL_MES
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 
-__all__ = ["MOVED", "Action", "Done", "QueueWork", "as_moved", "as_new", "default_record", "origin_of", "reason_of"]
+__all__ = [
+    "MOVED",
+    "REASONS",
+    "Action",
+    "Done",
+    "QueueWork",
+    "as_moved",
+    "as_new",
+    "default_record",
+    "for_reason",
+    "origin_of",
+    "reason_of",
+]
 
 MOVED: Final = "MTOSIX_moved"
 """Property of messages that were moved with a mark: the mark."""
@@ -41,7 +53,9 @@ _SENDERS_OWN: Final = ("JMSXGroupID", "JMSXGroupSeq")
 _PARKED: Final = frozenset((ATTEMPTS, ORIGINAL_DESTINATION, ORIGINAL_MESSAGE_ID, REASON))
 _ORIGINS: Final = (ORIGINAL_DESTINATION, "JMS_MTOSIX_originalDestination", "originalDestination", "_AMQ_ORIG_ADDRESS")
 """Properties that tell a dead letter's origin: the consumer runtime's, our transports', those of Java clients."""
-_REASONS: Final = (REASON, "JMS_MTOSIX_deadLetterReason", "dlqDeliveryFailureCause")
+REASONS: Final = (REASON, "JMS_MTOSIX_deadLetterReason", "dlqDeliveryFailureCause")
+"""Properties that tell why a message is a dead letter; the first counts. The consumer runtime's, our transports', that
+of ActiveMQ."""
 _BATCH: Final = 100
 """Most messages that one transaction moves."""
 _BATCH_BYTES: Final = 8 * 2**20
@@ -58,7 +72,13 @@ def origin_of(message: JmsMessage) -> str | None:
 
 def reason_of(message: JmsMessage) -> str | None:
     """Why a message became a dead letter: the type of the last error, or the provider's words; None: not told."""
-    return next((str(message.properties[name]) for name in _REASONS if name in message.properties), None)
+    return next((str(message.properties[name]) for name in REASONS if name in message.properties), None)
+
+
+def for_reason(reason: str) -> str:
+    """The selector for the dead letters of one reason, as `reason_of` tells it."""
+    quoted = reason.replace("'", "''")
+    return "(" + " OR ".join(f"{name} = '{quoted}'" for name in REASONS) + ")"
 
 
 def as_new(message: JmsMessage) -> JmsMessage:
@@ -119,6 +139,7 @@ class QueueWork:
 
     Attributes:
         done: how many messages are done.
+        expected: how many are to be taken, once that is known; else None.
         stayed: how many a redrive left where they are, because they do not tell their origin.
         left: at the end, how many that match are still in the queue though none came for `wait` seconds: another
             consumer holds them, or they are behind more messages than the provider reads from disk.
@@ -150,6 +171,7 @@ class QueueWork:
         if target == queue:
             raise ConfigError(f"{queue}: they are there already; give another queue")
         self.done = self.stayed = self.left = 0
+        self.expected: int | None = None
         self.folder: Path | None = None
         self._connection = connection
         self._action = action
@@ -227,6 +249,7 @@ class QueueWork:
         if most is None and (Capability.BROWSE in can or self._action == "redrive"):
             with self._connection.session() as other:
                 most = other.count(self._queue, self._selector)  # a message that comes back is not taken again
+        self.expected = most
         with session.consumer(self._queue, self._selector) as consumer:
             taken = 0
             while (most is None or taken < most) and (delivery := _next(consumer, self._wait, is_stopped)) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -177,6 +177,11 @@ class _Session(Session):
 
     def count(self, queue: Destination | str, selector: str | None = None) -> int:
         return self._session.count(queue, selector)
+
+    def count_by(
+        self, queue: Destination | str, names: Sequence[str], selector: str | None = None
+    ) -> dict[str | None, int]:
+        return self._session.count_by(queue, names, selector)
 
     def temporary_queue(self) -> TemporaryQueue:
         return self._session.temporary_queue()

@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
@@ -333,6 +333,13 @@ class Session(_Closeable):
     @abstractmethod
     def count(self, queue: Destination | str, selector: str | None = None) -> int:
         """Counts the messages that wait in a queue; raises what `headers` raises."""
+
+    @abstractmethod
+    def count_by(
+        self, queue: Destination | str, names: Sequence[str], selector: str | None = None
+    ) -> dict[str | None, int]:
+        """Counts the messages that wait in a queue by the text of a property: for each message the first of these that
+        it has, None where it has none. Raises what `headers` raises."""
 
     @abstractmethod
     def temporary_queue(self) -> TemporaryQueue:

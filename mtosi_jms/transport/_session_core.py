@@ -7,10 +7,12 @@ they say otherwise, these are called inside the session's `use` and without the 
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
@@ -284,6 +286,12 @@ class SessionCore(Session, Generic[E, S]):
         with self.use:
             return self._count(self._browsable(queue, selector))
 
+    def count_by(
+        self, queue: Destination | str, names: Sequence[str], selector: str | None = None
+    ) -> dict[str | None, int]:
+        with self.use:
+            return self._count_by(self._browsable(queue, selector), names)
+
     def _browsable(self, queue: Destination | str, selector: str | None) -> ConsumerSpec:
         spec = _consumer_spec(self._named(queue), selector)
         if spec.destination.is_topic:
@@ -313,6 +321,13 @@ class SessionCore(Session, Generic[E, S]):
     def _count(self, spec: ConsumerSpec) -> int:
         with closing(self._browse(spec)) as some:
             return sum(map(len, some))
+
+    def _count_by(self, spec: ConsumerSpec, names: Sequence[str]) -> dict[str | None, int]:
+        found: Counter[str | None] = Counter()
+        with closing(self._headers(spec)) as some:
+            for one in itertools.chain.from_iterable(some):
+                found[next((str(one.properties[name]) for name in names if name in one.properties), None)] += 1
+        return found
 
     def temporary_queue(self) -> TemporaryQueue:
         with self.use:

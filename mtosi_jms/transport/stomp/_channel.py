@@ -231,6 +231,10 @@ class Channel:
         with closing(Management(self._collector, self._some_link(), spec)) as management:
             return management.count()
 
+    def count_by(self, spec: ConsumerSpec, names: Sequence[str]) -> dict[str | None, int]:
+        with closing(Management(self._collector, self._some_link(), spec)) as management:
+            return management.count_by(names)
+
     def headers(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         """Yields the messages that wait in a queue without their bodies, some in a list."""
         with closing(Management(self._collector, self._some_link(), spec)) as management:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import uuid
+from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
@@ -31,6 +32,8 @@ _RENAMED: Final = {"JMSReplyTo": "reply-to", "JMSCorrelationID": "correlation-id
 _ITS_OWN: Final = frozenset(
     ("address", "destination", "destination-type", "durable", "expiration", "messageID", "type", "userID")
 )
+_NONE: Final = "null"
+"""What it counts messages under that lack the property."""
 _NO_RESOURCE: Final = "AMQ229067"
 """The code in its answer where there is no such queue."""
 
@@ -44,6 +47,7 @@ class Management(Closeable):
         self._queue = spec.destination
         self._selector = "" if spec.selector is None else artemis_selector(spec.selector)
         self._reply = STAND_IN + uuid.uuid4().hex
+        self._asked = 0
         self._answers: Generator[Answer, Sequence[Frame] | None, None] | None = None
 
     def count(self) -> int:
@@ -54,6 +58,20 @@ class Management(Closeable):
         if total > self._looked_at():
             raise self._beyond(total)
         return self._count(self._filter())
+
+    def count_by(self, names: Sequence[str]) -> dict[str | None, int]:
+        """Raises TransportError: there are more messages than the broker's management looks at."""
+        if (total := self._count("")) > self._looked_at():
+            raise self._beyond(total)
+        found: Counter[str | None] = Counter()
+        for at, name in enumerate(names if total else ()):
+            among = [f"{earlier} IS NULL" for earlier in names[:at]]
+            told: dict[str, int] = json.loads(self._ask("countMessages", self._filter(among), name) or "{}")
+            found[None] = told.pop(_NONE, 0)
+            found.update(told)
+            if not found[None]:
+                break
+        return +found
 
     def pages(self) -> Generator[list[dict[str, str]], None, None]:
         """Yields the headers of the messages as a MESSAGE frame has them. Raises TransportError: there are more than
@@ -70,13 +88,13 @@ class Management(Closeable):
             begin, end, count = ranges.pop()
             if count > _PAGE and end - begin > 1:
                 middle = _middle(begin, end, first)
-                later = self._count(self._filter(middle, end))
+                later = self._count(self._filter(_sent(middle, end)))
                 ranges += [(middle, end, later), (begin, middle, max(count - later, 0))]
             elif count:
                 yield self._list(begin, end)
 
     def _list(self, begin: int, end: int) -> list[dict[str, str]]:
-        found = self._ask("listMessagesAsJSON", self._filter(begin, end))
+        found = self._ask("listMessagesAsJSON", self._filter(_sent(begin, end)))
         return [_headers(one) for one in json.loads(found or "[]")]
 
     def _count(self, text: str) -> int:
@@ -97,19 +115,17 @@ class Management(Closeable):
         if self._answers is not None:
             self._answers.close()
 
-    def _filter(self, begin: int = 0, end: int = _END) -> str:
-        parts = [f"({self._selector})"] if self._selector else []
-        if begin:
-            parts.append(f"AMQTimestamp >= {begin}")
-        if end != _END:
-            parts.append(f"AMQTimestamp < {end}")
+    def _filter(self, among: Sequence[str] = ()) -> str:
+        parts = [*([f"({self._selector})"] if self._selector else []), *among]
         return f"{CONVERTING}{' AND '.join(parts)}" if parts else ""
 
     def _ask(self, operation: str, *parameters: str, resource: str = "") -> Any:
         """The result of an operation; None where the queue does not exist."""
+        self._asked += 1
         headers = {
             "destination": _ADDRESS,
             "reply-to": self._reply,
+            "correlation-id": str(self._asked),
             "_AMQ_ResourceName": resource or f"queue.{self._queue.name.rpartition('::')[2]}",
             "_AMQ_OperationName": operation,
         }
@@ -121,6 +137,8 @@ class Management(Closeable):
                 told, body = next(self._answers)
             else:
                 told, body = self._answers.send(frames)
+            while told.get("correlation-id") != headers["correlation-id"]:  # it sometimes delivers an answer twice
+                told, body = next(self._answers)
         except MtosiError as error:
             raise TransportError(
                 f"{self._queue}: without a browser in its STOMP, the broker's management is asked, and did not answer: "
@@ -142,6 +160,11 @@ def _middle(begin: int, end: int, first: int) -> int:
     near, far = sorted((abs(begin - first), abs(end - first)))
     distance = min(max(math.isqrt((near + 1) * far), near + 1), far - 1)
     return first + distance if begin >= first else first - distance
+
+
+def _sent(begin: int, end: int) -> list[str]:
+    """The parts of a filter for messages sent in a range of time."""
+    return [*([f"AMQTimestamp >= {begin}"] if begin else []), *([f"AMQTimestamp < {end}"] if end != _END else [])]
 
 
 def _headers(told: dict[str, Any]) -> dict[str, str]:

@@ -158,6 +158,9 @@ class StompSession(BufferedSession[Entry, Feed]):
     def _count(self, spec: ConsumerSpec) -> int:
         return self.channel.count(spec) if self._is_managed() else super()._count(spec)
 
+    def _count_by(self, spec: ConsumerSpec, names: Sequence[str]) -> dict[str | None, int]:
+        return self.channel.count_by(spec, names) if self._is_managed() else super()._count_by(spec, names)
+
     def _headers(self, spec: ConsumerSpec) -> Generator[list[JmsMessage], None, None]:
         return self.channel.headers(spec) if self._is_managed() else self._browse(spec)
 
