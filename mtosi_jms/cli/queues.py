@@ -166,7 +166,7 @@ def _count(session: Session, args: argparse.Namespace, queue: Destination) -> in
         found = session.count_by(queue, REASONS if args.by == "reason" else (args.by,), args.selector)
     rows = [
         (count, None if value is None else shown_properties({args.by: value})[args.by])
-        for value, count in sorted(found.items(), key=lambda one: (-one[1], str(one[0])))
+        for value, count in sorted(found.items(), key=lambda one: (-one[1], one[0] is None, one[0] or ""))
     ]
     told["count"] = sum(found.values())
     if args.json:

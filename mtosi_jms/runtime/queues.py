@@ -27,7 +27,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.runtime._link import ATTEMPTS, ORIGINAL_DESTINATION, ORIGINAL_MESSAGE_ID, REASON
-from mtosi_jms.spool import DurableLanding
+from mtosi_jms.spool import Spool
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 
 __all__ = [
@@ -185,8 +185,8 @@ class QueueWork:
         self._most = batch or _BATCH
         self._wanted = wanted
         self._mark = mark
-        self._landing: DurableLanding | None = None
-        self._batch: list[tuple[Done, Delivery | None]] = []
+        self._spool: Spool | None = None
+        self._batch: list[tuple[JmsMessage, Destination | None, Delivery | None]] = []
         self._unremoved: list[Delivery] = []
         self._unwanted = 0
         self._ran_dry = False
@@ -270,14 +270,6 @@ class QueueWork:
     def _send(
         self, session: Session, message: JmsMessage, target: Destination | None, delivery: Delivery | None
     ) -> None:
-        record = None
-        if self._record is not None:
-            if self._landing is None:
-                self._landing = DurableLanding(self._record)
-                self.folder = self._record
-                if self._own_record:
-                    self._record.chmod(0o700)
-            record = str(self._landing.land(message).path)
         if target is not None:
             moved = as_moved(message)
             if self._mark is not None:
@@ -286,20 +278,29 @@ class QueueWork:
                 kept = {name: value for name, value in moved.properties.items() if name not in _PARKED}
                 moved = dataclasses.replace(moved, properties=kept)
             session.send(target, moved)
-        self._batch.append((Done(message, target, record), delivery))
+        self._batch.append((message, target, delivery))
 
     def _commit(self, session: Session) -> Iterator[Done]:
         if not self._batch:
             return
+        records: list[str | None] = [None] * len(self._batch)
+        if self._record is not None:
+            if self._spool is None:
+                self._spool = Spool(self._record)
+                self.folder = self._record
+                if self._own_record:
+                    self._record.chmod(0o700)
+            found = self._spool.write_all((message for message, _, _ in self._batch), int(time.time() * 1000))
+            records = [str(one.path) for one in found]
         session.commit()
         self.done += len(self._batch)
         done, self._batch = self._batch, []
-        self._unremoved = [delivery for _, delivery in done if delivery is not None and self._action != "copy"]
+        self._unremoved = [delivery for *_, delivery in done if delivery is not None and self._action != "copy"]
         while self._unremoved:  # in a transacted session the commit has acknowledged them
             self._unremoved[0].acknowledge()
             del self._unremoved[0]
-        for one, _ in done:
-            yield one
+        for (message, target, _), record in zip(done, records, strict=True):
+            yield Done(message, target, record)
 
 
 def _next(consumer: Consumer, wait: float, is_stopped: Callable[[], bool]) -> Delivery | None:

@@ -12,7 +12,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
@@ -116,6 +118,8 @@ _NAME: Final = re.compile(r"([0-9]{13})-([0-9]{6})-([0-9a-f]{8})")
 """The name of an entry: milliseconds of arrival, a number within the millisecond, the start of the body's SHA-256."""
 _LATEST: Final = 10**13 - 1
 _LAST_NUMBER: Final = 999_999
+_TOGETHER: Final = 8
+"""Threads that write messages at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,13 +288,33 @@ class Spool:
                 left, as far as the disk allows.
             ConfigError: the time is out of range.
         """
+        entry = self._write(*self._named(message, received_ms))
+        self._sync()
+        return entry
+
+    def write_all(self, messages: Iterable[JmsMessage], received_ms: int) -> list[SpoolEntry]:
+        """Writes several messages as `write` does, many times as fast: a disk syncs them together. If one cannot be
+        written, others of them may be stored. The names have the order of the messages."""
+        named = [self._named(message, received_ms) for message in messages]
+        with ThreadPoolExecutor(_TOGETHER) as pool:
+            entries = list(pool.map(lambda one: self._write(*one), named))
+        self._sync()
+        return entries
+
+    def _sync(self) -> None:
+        with reporting(self.folder):
+            sync(self.folder)
+
+    def _named(self, message: JmsMessage, received_ms: int) -> tuple[JmsMessage, Sidecar, str]:
         if type(received_ms) is not int or not 0 <= received_ms <= _LATEST:
             raise ConfigError(f"received_ms {received_ms}: whole milliseconds since 1970 have at most 13 digits")
         message = self_describing(message)
         sha256 = _sha256(message.body)
         facts = replace(message, body=b"") if message.body else message
-        data = encode_sidecar(Sidecar(facts, received_ms, sha256, len(message.body)))
-        name = self._reserve(received_ms, sha256, data)
+        return message, Sidecar(facts, received_ms, sha256, len(message.body)), self._next_name(received_ms, sha256)
+
+    def _write(self, message: JmsMessage, sidecar: Sidecar, name: str) -> SpoolEntry:
+        name = self._reserve(name, sidecar)
         path = self.folder / (name + _ENVELOPE)
         unfinished = self.folder / (name + _ENVELOPE + _UNFINISHED)
         with reporting(path):
@@ -301,22 +325,21 @@ class Spool:
                 remove(unfinished)
                 remove(self.folder / (name + _SIDECAR))
                 raise
-            sync(self.folder)
-        return SpoolEntry(path=path, facts=facts, received_ms=received_ms, sha256=sha256)
+        return SpoolEntry(path=path, facts=sidecar.facts, received_ms=sidecar.received_ms, sha256=sidecar.sha256)
 
-    def _reserve(self, received_ms: int, sha256: str, sidecar: bytes) -> str:
-        """Writes the sidecar under a free name, which reserves the name; returns the name."""
+    def _reserve(self, name: str, sidecar: Sidecar) -> str:
+        """Writes the sidecar under this name, or the next that is free, which reserves the name; returns the name."""
+        data = encode_sidecar(sidecar)
         while True:
-            name = self._next_name(received_ms, sha256)
             path = self.folder / (name + _SIDECAR)
             with reporting(path):
-                if (self.folder / (name + _ENVELOPE)).exists():  # an envelope without a sidecar must not be overwritten
-                    continue
-                try:
-                    write_synced(path, sidecar, new=True)
-                except FileExistsError:  # another process was here in the same millisecond, with the same bytes
-                    continue
-            return name
+                # An envelope without a sidecar must not be overwritten.
+                if not (self.folder / (name + _ENVELOPE)).exists():
+                    # Another process may have been here in the same millisecond, with the same bytes.
+                    with suppress(FileExistsError):
+                        write_synced(path, data, new=True)
+                        return name
+            name = self._next_name(sidecar.received_ms, sidecar.sha256)
 
     def _next_name(self, received_ms: int, sha256: str) -> str:
         with self._lock:

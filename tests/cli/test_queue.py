@@ -340,6 +340,7 @@ class TestInTheMiddle:
         (("copy", "queue:HERE"), 2, "copy needs --to"),
         (("purge", "queue:HERE", "--to", "queue:THERE"), 2, "purge takes no --to"),
         (("count", "queue:HERE", "--selector", "n ="), 2, "selector: "),
+        (("browse", "queue:HERE", "--by", "reason"), 2, "--by is for count"),
         (("move", "queue:HERE", "--to", "queue:THERE", "--limit", "0"), 2, "at least 1"),
         (("drain", "queue:HERE"), 2, "drain"),
     ],
@@ -371,7 +372,8 @@ def test_a_message_that_has_nearly_expired_keeps_what_is_left(connection: Connec
     [
         ((), [b"a", b"b"], 1),
         (("--limit", "1"), [b"a"], 0),
-        (("--selector", "MTOSIX_parkedReason = 'ValueError'"), [b"b"], 0),
+        (("--reason", "ValueError"), [b"b"], 0),
+        (("--reason", "it's none", "--selector", "n = 1 OR n = 2"), [], 0),
         (("--dry-run",), [], 0),
     ],
 )
@@ -388,6 +390,10 @@ def test_redrive_sends_each_message_to_where_it_came_from(
     ]
     filled(connection, [*parked, JmsMessage(body=b"from nowhere")])
     assert "MessageRefusedError  queue:THERE" in run("browse", "queue:HERE")[1]
+    told, out, _ = run("count", "queue:HERE", "--by", "reason")
+    assert out == "messages  reason\n1         MessageRefusedError\n1         ValueError\n1         not told\n"
+    found = json.loads(run("count", "queue:HERE", "--by", "n", "--json", "--reason", "ValueError")[1])
+    assert (found["count"], found["by"], found["counts"]) == (1, "n", [{"value": "1", "count": 1}])
     told, _, err = run("redrive", "queue:HERE", *words)
     assert told == code, err
     there = waiting(connection, THERE)
@@ -409,3 +415,12 @@ def test_messages_that_match_and_do_not_come_are_told(connection: Connection, pa
     with Stop() as stop:
         assert operate(InterceptedConnection(connection, late), args, stop) == 1
     assert "error: 1 message that match" in capsys.readouterr().err
+
+
+def test_a_long_queue_has_one_heading_in_a_pipe_and_its_limit_looks_a_little_further(
+    run: Run, connection: Connection
+) -> None:
+    filled(connection, numbered(1_600))
+    out = run("browse", "queue:HERE")[1].splitlines()
+    assert (len(out), sum(line.startswith("sent") for line in out)) == (1_601, 1)
+    assert run("browse", "queue:HERE", "--limit", "1")[2] == "note: 1 of more than 1,001 messages at queue:HERE\n"

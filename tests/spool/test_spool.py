@@ -174,6 +174,12 @@ class TestOrder:
         assert read == written
         assert [entry.received_ms for entry in read] == times
 
+    def test_several_are_written_in_their_order(self, folder: Path) -> None:
+        bodies = [b"%d" % number for number in range(40)]
+        written = Spool(folder).write_all([JmsMessage(body=body) for body in bodies], NOW)
+        assert list(entries(folder, strict=True)) == written
+        assert [entry.read_body() for entry in written] == bodies
+
     def test_a_second_run_adds_behind_the_first(self, folder: Path) -> None:
         first = [Spool(folder).write(JmsMessage(body=b"1"), NOW)]
         second = Spool(folder)
