@@ -18,8 +18,12 @@ from mtosi_jms.binding.profile import (
     PRESETS,
     TopicCategory,
 )
-from mtosi_jms.errors import ConfigError
+from mtosi_jms.binding.selector import Finding, lint
+from mtosi_jms.binding.table2 import ROWS
+from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import DeliveryMode
+from mtosi_jms.jms.selector import parse
+from mtosi_jms.jms.selector._parser import HEADERS
 
 
 @pytest.mark.obligation("O6b", "O7c")
@@ -148,3 +152,147 @@ def test_a_profile_is_frozen_through_and_through() -> None:
         profile.ttl["REQUEST"] = 3
     assert pickle.loads(pickle.dumps(profile)) == profile
     assert hash(profile) == hash(dataclasses.replace(profile))
+
+
+# The linter: names and values that no MTOSI message has (R20c, C34).
+
+EVERYTHING = [
+    *(f"MTOSI_{name}" for name in sorted(FILTER_ATTRIBUTES)),
+    *(row.property for row in ROWS),
+    *sorted(HEADERS),
+]
+
+
+@pytest.mark.obligation("R20c", "C34")
+def test_lenient_allows_table_4_table_2_and_six_headers() -> None:
+    text = " OR ".join(f"{name} IS NULL" for name in EVERYTHING)
+    assert len(EVERYTHING) == 14 + 16 + 6
+    assert lint(text) == lint(parse(text)) == []
+
+
+@pytest.mark.obligation("R20c", "C34")
+def test_strict_allows_table_4_alone() -> None:
+    found = lint(" OR ".join(f"{name} IS NULL" for name in EVERYTHING), mode="strict")
+    assert [finding.identifier for finding in found] == EVERYTHING[14:]
+    assert {finding.level for finding in found} == {"error"}
+    assert all("Table 4 alone" in finding.reason for finding in found)
+
+
+@pytest.mark.obligation("R20c", "C34")
+@pytest.mark.parametrize(
+    ("text", "position", "reason", "near"),
+    [
+        ("color = 'blue'", 0, "neither in Table 4 nor in Table 2", ""),
+        ("MTOSI_EventType = 'StateChange' AND JMSXGroupID = 'a'", 36, "neither in Table 4", ""),
+        ("MTOSIX_messageId = 'a'", 0, "neither in Table 4", "JMSMessageID"),
+        ("perceivedSeverity = 'MAJOR'", 0, "the property's name differs", "MTOSI_perceivedSeverity"),
+        ("MTOSI_vendorExtensions IS NULL", 0, "the property's name differs", "MTOSI_vendorExtension"),
+        ("MTOSI_perceivedseverity = 'MAJOR'", 0, "wrong letter case", "MTOSI_perceivedSeverity"),
+        ("mtosi_msgtype = 'REQUEST'", 0, "wrong letter case", "MTOSI_msgType"),
+        ("MTOSI_percievedSeverity = 'x'", 0, "neither in Table 4", "MTOSI_perceivedSeverity"),
+        ("eventType = 'x'", 0, "neither in Table 4", "MTOSI_EventType"),
+        ("MTOSI_priority > 4", 0, "the header field priority is JMSPriority", "JMSPriority"),
+        ("MTOSI_correlationId = 'x'", 0, "never a property (R3d)", ""),
+        ("MTOSI_replyToURI = 'x'", 0, "JMSReplyTo, which selectors cannot name", ""),
+        ("jmspriority > 4", 0, "wrong letter case", "JMSPriority"),
+    ],
+)
+def test_names_that_no_message_has(text: str, position: int, reason: str, near: str) -> None:
+    (finding,) = lint(text)
+    assert reason in finding.reason
+    assert (finding.position, finding.near, finding.level) == (position, near, "error")
+    assert text[position:].startswith(finding.identifier)
+
+
+@pytest.mark.obligation("R20c")
+@pytest.mark.parametrize(
+    ("text", "reason", "near"),
+    [
+        ("MTOSI_EventType = 'OBJECTCREATION'", "'OBJECTCREATION' is not one of its known values", "ObjectCreation"),
+        ("MTOSI_EventType IN ('StateChange', 'Alarm')", "'Alarm' is not one of its known values", ""),
+        ("MTOSI_perceivedSeverity <> 'Critical'", "'Critical' is not one of its known values", "CRITICAL"),
+        ("'REQUST' = MTOSI_msgType", "'REQUST' is not one of its known values", "REQUEST"),
+        ("MTOSI_communicationPattern = 'MultipleResponse'", "not one of its known values", "MultipleBatchResponse"),
+        ("MTOSI_communicationStyle = 'msg'", "not one of its known values", "MSG"),
+        ("MTOSI_activityStatus = 'OK'", "not one of its known values", ""),
+        ("MTOSI_acknowledgeIndication = 'x'", "not one of its known values", ""),
+        ("JMSDeliveryMode = 'NON-PERSISTENT'", "not one of its known values", "NON_PERSISTENT"),
+        ("MTOSI_isEdgePointRelated = 'true'", "it is a Boolean and is used like a String", ""),
+        ("MTOSI_isEdgePointRelated = 1", "it is a Boolean and is used like a number", ""),
+        ("MTOSI_rootCauseAlarmIndication LIKE 't%'", "it is a Boolean and is used like a String", ""),
+        ("MTOSI_batchSequenceEndOfReply IN ('true')", "it is a Boolean and is used like a String", ""),
+        ("MTOSI_batchSequenceNumber = '1'", "it is a number and is used like a String", ""),
+        ("MTOSI_perceivedSeverity = 1", "it is a String and is used like a number", ""),
+        ("MTOSI_EventType", "it is a String and is used like a Boolean", ""),
+        ("NOT JMSPriority", "it is a number and is used like a Boolean", ""),
+        ("MTOSI_objectType + 1 = 2", "it is a String and is used like a number", ""),
+        ("-MTOSI_objectType = 2", "it is a String and is used like a number", ""),
+        ("MTOSI_osTime > 1700000000000", "Strings have no order in selectors (C33); times can be", ""),
+        ("MTOSI_sourceTime BETWEEN 1 AND 2", "Strings have no order in selectors (C33); times can be", ""),
+        ("MTOSI_objectName < MTOSI_batchSequenceNumber", "Strings have no order in selectors (C33)", ""),
+        ("JMSDeliveryMode = 2", "it is a String and is used like a number", ""),
+        ("(JMSPriority > 1) = MTOSI_objectName", "it is a String and is used like a Boolean", ""),
+    ],
+)
+def test_uses_that_are_never_true_are_warnings(text: str, reason: str, near: str) -> None:
+    (finding,) = lint(text)
+    assert reason in finding.reason
+    assert (finding.near, finding.level) == (near, "warning")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "MTOSI_EventType = 'ObjectCreation' AND MTOSI_perceivedSeverity IN ('CRITICAL', 'MAJOR')",
+        "MTOSI_isEdgePointRelated AND NOT MTOSI_rootCauseAlarmIndication = FALSE",
+        "MTOSI_objectName LIKE 'MD=EMS1/%' OR MTOSI_osTime = '20240101000000Z'",
+        "JMSPriority + 1 > MTOSI_batchSequenceNumber AND -JMSTimestamp < 0",
+        "MTOSI_EventType LIKE 'Object%' AND MTOSI_EventType <> MTOSI_objectType",
+        "(JMSPriority > 1) = MTOSI_isEdgePointRelated",
+    ],
+)
+def test_sound_selectors_have_no_finding(text: str) -> None:
+    assert lint(text) == []
+
+
+@pytest.mark.obligation("R20c", "R10")
+def test_attributes_that_publishers_do_not_map() -> None:
+    text = "MTOSI_EventType = 'StateChange' AND MTOSI_layerRate = 'x'"
+    (finding,) = lint(text, filters=["EventType"])
+    assert (finding.identifier, finding.position, finding.level) == ("MTOSI_layerRate", 36, "warning")
+    assert "do not map this attribute" in finding.reason
+    assert lint(text, filters={"EventType", "layerRate"}) == []
+    assert [finding.identifier for finding in lint(text, filters=BindingProfile())] == ["MTOSI_layerRate"]
+
+
+def test_a_profile_tells_its_forms() -> None:
+    upper = BindingProfile(event_names={"ObjectCreation": "OBJECTCREATION"})
+    assert lint("MTOSI_EventType = 'OBJECTCREATION'", filters=upper) == []
+    assert lint("MTOSI_EventType = 'ObjectCreation'", filters=upper)[0].near == "OBJECTCREATION"
+    codes = BindingProfile(severity_form="code")
+    assert lint("MTOSI_perceivedSeverity = '1'", filters=codes) == []
+    assert len(lint("MTOSI_perceivedSeverity = 'CRITICAL'", filters=codes)) == 1
+    millis = BindingProfile(time_form="millis", filter_properties=frozenset({"osTime"}))
+    assert lint("MTOSI_osTime > 1700000000000", filters=millis) == []
+    assert "a number and is used like a String" in lint("MTOSI_osTime = 'x'", filters=millis)[0].reason
+    (optional,) = lint("MTOSI_activityName = 'a' AND MTOSI_timestamp = 'b'", filters=BindingProfile())
+    assert (optional.identifier, optional.level) == ("MTOSI_timestamp", "warning")
+
+
+def test_findings_stand_in_the_order_of_the_text() -> None:
+    found = lint("b = 1 AND (a = 1 OR 5 < MTOSI_osTime) AND MTOSI_msgType = 'x'")
+    assert [finding.identifier for finding in found] == ["b", "a", "MTOSI_osTime", "MTOSI_msgType"]
+    assert str(found[1]).startswith("error: a at position 11: neither in Table 4")
+    assert str(Finding("x", 3, "reason", "y")) == "error: x at position 3: reason; did you mean y?"
+
+
+@pytest.mark.parametrize("arguments", [{"mode": "loose"}, {"filters": ["color"]}])
+def test_wrong_usage_is_told(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        lint("a = 1", **arguments)
+
+
+def test_a_text_that_is_no_selector_is_an_error() -> None:
+    with pytest.raises(SelectorError):
+        lint("a =")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 SUITE = (
-    "exchange/test_single_messages.py",
+    "exchange/test_ids.py",
     "files/test_locks.py::test_one_process_has_it_until_it_ends",
     "files/test_locks.py::test_one_of_many_threads_has_it",
     "inventory/test_inventory_place.py",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -61,3 +64,74 @@ def test_doctor_lists_the_bounds(capsys: pytest.CaptureFixture[str], monkeypatch
     main(["doctor"])
     shown = capsys.readouterr().out
     assert all(f"{bound.shown}  {bound.counts}" in shown for bound in table())
+
+
+# Each statement of docs/security.md about what the SDK does names the tests that hold it.
+
+HOME = Path(__file__).parents[2]
+LINK = re.compile(r"\[([A-Z]+\d+)\]\((?:conformance|wrong-peers)\.md#([a-z0-9]+)\)")
+PAGE = (HOME / "docs" / "security.md").read_text(encoding="utf-8")
+
+
+def statements() -> list[str]:
+    """Rows of what a peer sends, points about other users, paragraphs about replies and the network."""
+    parts = dict(re.findall(r"^##+ ([^\n]+)\n\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+    rows = parts["A peer that sends"].strip().splitlines()[2:]
+    points = re.split(r"^- ", parts["Other users of the machine"], flags=re.MULTILINE)[1:]
+    network = [text for text in parts["The network"].split("\n\n") if text.strip()]
+    replies = [text for text in parts["Reply destinations"].split("\n\n") if text.strip() and not text.startswith("|")]
+    assert min(len(rows), len(points), len(network), len(replies)) > 0
+    return [*rows, *points, *network, *replies]
+
+
+@pytest.mark.parametrize("text", statements(), ids=lambda text: text[:40])
+def test_a_statement_names_what_holds_it(text: str) -> None:
+    assert LINK.search(text)
+
+
+def test_what_it_names_is_there() -> None:
+    lines = "".join(
+        file.read_text(encoding="utf-8") for file in (HOME / "tests" / "conformance" / "obligations").iterdir()
+    )
+    named = {name for name, _ in LINK.findall(PAGE)}
+    assert all(name.lower() == anchor for name, anchor in LINK.findall(PAGE))
+    assert {name for name in named if not re.search(rf"^{name} = ", lines, re.MULTILINE)} == set()
+
+
+# What one hostile input costs: the figures of docs/security.md, each measured in a process of its own.
+
+ROOT = Path(__file__).parents[2]
+ROW = re.compile(r"^\| ([^|]+) \| ([\d.]+) s \| ([\d,]+) MB \|$", re.MULTILINE)
+
+
+def benchmark() -> ModuleType:
+    """`benchmarks/spending.py`, which is a script."""
+    spec = importlib.util.spec_from_file_location("bench_spending", ROOT / "benchmarks" / "spending.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # NamedTuple looks its module up
+    spec.loader.exec_module(module)
+    return module
+
+
+SPENDING = benchmark()
+
+
+def figures() -> dict[str, tuple[float, float]]:
+    """Seconds and megabytes by input, as the page has them."""
+    rows = ROW.findall((ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
+    return {name: (float(seconds), float(size.replace(",", ""))) for name, seconds, size in rows}
+
+
+def test_the_page_has_a_figure_for_each_input() -> None:
+    assert figures().keys() == SPENDING.INPUTS.keys()
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("name", SPENDING.INPUTS)
+def test_an_input_costs_no_more_than_the_page_says(name: str) -> None:
+    seconds, megabytes = figures()[name]
+    took, grew = SPENDING.cost_of(name)
+    assert took < 4 * seconds + 1  # other machines are slower
+    assert grew < 1.3 * megabytes + 50

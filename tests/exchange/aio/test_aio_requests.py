@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
+import sys
 import threading
 from typing import Any
 
@@ -18,15 +20,18 @@ from mtosi_jms.errors import (
     ReplyTimeoutError,
     SpoolError,
 )
+from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
+from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.stubs.nra.alm import Alarm
+from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import SUPPLIER, duplicate, exchange
 
 from ...waiting import PATIENCE, background
@@ -404,3 +409,142 @@ def test_views_say_what_they_are() -> None:
     with exchange([SmallEms()]) as pair:
         assert repr(stub(pair).aio) == f"<ManagedElementRetrieval for asyncio at {SUPPLIER}>"
         assert pair.requestor.aio is pair.requestor.aio
+
+
+# Ten thousand requests in flight on one loop: each reply to its own task, and nothing left (R3).
+
+IN_FLIGHT = 10_000
+
+
+class Echo(ManagedElementRetrieval.Supplier):
+    def get_managed_element(self, request: Any, context: Any) -> mer.GetManagedElementResponse:
+        return mer.GetManagedElementResponse(me=ManagedElementType(name=request.me_ref))
+
+
+@pytest.mark.endurance
+def test_ten_thousand_in_flight() -> None:
+    """The replies are copies of one with the ids put in, so that the test is about waiting and not about XML."""
+    threads: list[int] = []
+
+    def answer_all(scripted: Any) -> None:
+        asked = [scripted.take() for _ in range(IN_FLIGHT)]
+        threads.append(threading.active_count())
+        (sample,) = asked[0].replies([Echo()])
+        identifier = asked[0].envelope.header.correlation_id.encode()
+        replies = []
+        for number, one in enumerate(asked):
+            body = sample.body.replace(identifier, b"call-%d" % number).replace(b"NE-0<", b"NE-%d<" % number)
+            replies.append(one.reply(body))
+        random.Random(11).shuffle(replies)
+        scripted.send(replies)
+
+    async def ask(pair: Any) -> None:
+        call = pair.stub(ManagedElementRetrieval).aio.get_managed_element
+        calls = [asyncio.create_task(call(me_ref=name(f"ME=NE-{number}"))) for number in range(IN_FLIGHT)]
+        answering = asyncio.create_task(asyncio.to_thread(answer_all, pair.scripted))
+        answers = await asyncio.gather(*calls)
+        await answering
+        assert [answer.me.name.rdn[0].value for answer in answers] == [f"NE-{number}" for number in range(IN_FLIGHT)]
+        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
+
+    before = threading.active_count()
+    ids = iter(range(IN_FLIGHT))
+    timeouts = Timeouts(first_reply=None)  # the machine may be busy
+    with exchange(new_id=lambda: f"call-{next(ids)}", timeouts=timeouts) as pair:
+        asyncio.run(ask(pair))
+        assert len(threads) == 1
+        assert threads[0] - before <= 3, "one that sends, one that receives, and the one that answers"
+
+
+# The thread that works for loops: order, errors, cancellation, its end.
+
+
+def test_jobs_are_done_in_order_by_one_thread() -> None:
+    worker = Worker("worker", "the worker")
+
+    async def work() -> None:
+        done: list[int] = []
+        threads = await asyncio.gather(
+            *[worker.run(lambda n=n: (done.append(n), threading.get_ident())[1]) for n in range(100)]  # type: ignore[misc]
+        )
+        assert done == list(range(100))
+        assert len(set(threads)) == 1
+        assert threads[0] != threading.get_ident()
+        with pytest.raises(ZeroDivisionError):
+            await worker.run(lambda: 1 // 0)
+
+    run(work())
+    worker.close()
+
+
+def test_a_job_that_nobody_waits_for_is_not_begun() -> None:
+    worker = Worker("worker", "the worker")
+    gate, entered = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def slow() -> None:
+        entered.set()
+        assert gate.wait(60)
+        done.append("slow")
+
+    async def work() -> None:
+        assert worker.is_idle
+        first = asyncio.create_task(worker.run(slow))
+        second = asyncio.create_task(worker.run(lambda: done.append("second")))
+        third = asyncio.create_task(worker.run(lambda: 1 // 0))
+        await until(entered.is_set)
+        assert not worker.is_idle
+        for task in (first, second):
+            task.cancel()
+        await asyncio.wait([first, second])
+        gate.set()
+        with pytest.raises(ZeroDivisionError):
+            await third
+        await until(lambda: worker.is_idle)
+
+    run(work())
+    assert done == ["slow"]
+    worker.close()
+    assert not worker.is_idle
+
+
+def test_closing_fails_what_waits() -> None:
+    worker = Worker("worker", "the worker")
+    gate, entered = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        entered.set()
+        assert gate.wait(60)
+        return "slow"
+
+    async def work() -> None:
+        first = asyncio.create_task(worker.run(slow))
+        second = asyncio.create_task(worker.run(slow))
+        await until(entered.is_set)
+        worker.close()
+        gate.set()
+        assert await first == "slow"
+        with pytest.raises(IllegalStateError, match="the worker is closed"):
+            await second
+        with pytest.raises(IllegalStateError, match="the worker is closed"):
+            await worker.run(slow)
+
+    run(work())
+
+
+def test_it_is_not_idle_between_the_line_and_the_job() -> None:
+    """Or a request that a loop sends itself would overtake the one that the thread is just about to send."""
+    worker = Worker("worker", "the worker")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(2_000):
+            begun: list[int] = []
+            done = worker.submit(lambda begun=begun: begun.append(1))  # type: ignore[misc]
+            while not worker.is_idle:
+                pass
+            assert begun
+            done.result()
+    finally:
+        sys.setswitchinterval(interval)
+        worker.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +16,8 @@ from mtosi_jms.binding.profile import FILTER_ATTRIBUTES
 from mtosi_jms.binding.selector import P
 from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import ConfigError, SelectorError
-from mtosi_jms.jms.message import JmsMessage, Long
-from mtosi_jms.jms.selector import Condition, parse
+from mtosi_jms.jms.message import RESERVED_WORDS, DeliveryMode, JmsMessage, Long
+from mtosi_jms.jms.selector import Condition, composite, parse
 from mtosi_jms.jms.selector._builder import Operand
 from mtosi_jms.jms.selector._evaluate import compile_condition
 from mtosi_jms.jms.selector._parser import HEADERS
@@ -212,3 +214,108 @@ def test_it_filters_messages() -> None:
         for event, name in (("ObjectCreation", "MD=E_1/ME=1"), ("ObjectCreation", "MD=EX1/ME=1"), ("Alarm", "MD=E_1/"))
     ]
     assert found == [True, False, False]
+
+
+# Selectors of several parts (001-I13 to 001-I15, 001-E6).
+
+PARTS = st.sampled_from(["a = 1", "b LIKE 'x%'", "a = 1 OR b = 'y'", "NOT (a > 1)", "c IS NULL", "d", " a <> 2 "])
+MESSAGES = st.fixed_dictionaries(
+    {}, optional={"a": st.integers(0, 3), "b": st.sampled_from(["x", "y"]), "c": st.just(1), "d": st.booleans()}
+)
+
+
+@pytest.mark.obligation("001-I13", "001-I14")
+def test_each_part_stands_in_parentheses() -> None:
+    made = composite(
+        "MTOSI_objectType = 'ME'",
+        P.perceivedSeverity == "MAJOR",
+        timestamp="> 1000",
+        delivery_mode="= 'PERSISTENT'",
+        priority=" BETWEEN 5 AND 9",
+        message_id="<> 'ID:7'",
+        correlation_id="LIKE 'OS-%'",
+    )
+    assert made.text == (
+        "(MTOSI_objectType = 'ME') AND (MTOSI_perceivedSeverity = 'MAJOR') AND (JMSTimestamp > 1000)"
+        " AND (JMSDeliveryMode = 'PERSISTENT') AND (JMSPriority BETWEEN 5 AND 9) AND (JMSMessageID <> 'ID:7')"
+        " AND (JMSCorrelationID LIKE 'OS-%')"
+    )
+    properties = {"MTOSI_objectType": "ME", "MTOSI_perceivedSeverity": "MAJOR"}
+    message = JmsMessage(
+        body=b"",
+        properties=properties,
+        timestamp_ms=1001,
+        delivery_mode=DeliveryMode.PERSISTENT,
+        priority=5,
+        message_id="ID:8",
+        correlation_id="OS-1",
+    )
+    assert made.accepts(message)
+
+
+def test_blank_parts_are_left_out_and_one_part_stands_alone() -> None:
+    assert composite().text == ""
+    assert composite(" ", "a = 1", priority="").text == "a = 1"
+    assert composite(parse("a = 1 OR b = 2"), priority="= 4").text == "(a = 1 OR b = 2) AND (JMSPriority = 4)"
+
+
+@pytest.mark.obligation("001-I15", "001-E6")
+@pytest.mark.parametrize(
+    "part", ["a = 1) OR (b = 2", "a =", "a = 'x", "> 4", "JMSRedelivered = TRUE", "JMSMessageID > 'ID:1'", "AND = 1"]
+)
+def test_a_part_is_a_condition_by_itself(part: str) -> None:
+    with pytest.raises(SelectorError):
+        composite("a = 1", part)
+
+
+@pytest.mark.obligation("001-E6")
+def test_texts_have_no_order() -> None:
+    with pytest.raises(SelectorError):
+        composite(message_id="> 'WMBRK123456'")
+    with pytest.raises(SelectorError):
+        composite(priority="= 4) OR (JMSPriority = 5")
+
+
+@given(st.lists(PARTS, min_size=1, max_size=4), MESSAGES)
+def test_all_parts_must_hold(parts: list[str], properties: dict[str, object]) -> None:
+    verdicts = [parse(part).matches(properties) for part in parts]
+    wanted = False if False in verdicts else None if None in verdicts else True
+    assert composite(*parts).matches(properties) is wanted
+
+
+# docs/selectors.md: its code runs and gives what stands beside it.
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs" / "selectors.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[str]:
+    """The code of the page; what needs Spark runs in tests/spark."""
+    return re.findall(r"(?<!<!-- spark -->\n)^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def test_each_line_gives_what_its_comment_says(page: str) -> None:
+    """What follows a colon in the comment is for the reader."""
+    first = blocks(page)[0]
+    names: dict[str, Any] = {}
+    exec(first, names)
+    lines = [line.partition("# ")[::2] for line in first.splitlines() if "# " in line]
+    assert len(lines) == 4
+    assert [repr(eval(code, names)) for code, _ in lines] == [comment.partition(":")[0] for _, comment in lines]
+
+
+def test_what_the_examples_print_stands_below_them(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for block in blocks(page):
+        exec(block, {})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 4
+    prose = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    assert re.findall(r"^    (\S.*)$", prose, re.MULTILINE) == printed
+
+
+@pytest.mark.obligation("001-I15")
+def test_words_and_headers_are_all_named(page: str) -> None:
+    for name in (*RESERVED_WORDS, *HEADERS):
+        assert name in page
