@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+import pytest
 
 from ...waiting import PATIENCE
 
@@ -24,3 +27,12 @@ async def until(holds: Callable[[], object]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not holds():
             await asyncio.sleep(0)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run tests that are coroutines."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}))
+    return True

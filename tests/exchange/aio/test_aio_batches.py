@@ -127,8 +127,8 @@ def test_leaving_early_gives_the_rest_up() -> None:
 
 
 @pytest.mark.parametrize("stage", ["waiting", "between"])
-def test_cancelling_gives_the_rest_up(stage: str) -> None:
-    async def ask(pair: Any) -> None:
+async def test_cancelling_gives_the_rest_up(stage: str) -> None:
+    with exchange() as pair:
         got = asyncio.Event()
 
         async def iterate() -> None:
@@ -149,12 +149,9 @@ def test_cancelling_gives_the_rest_up(stage: str) -> None:
             await asking
         assert pair.requestor.pending == 0
 
+
+async def test_the_request_is_sent_by_the_call() -> None:
     with exchange() as pair:
-        run(ask(pair))
-
-
-def test_the_request_is_sent_by_the_call() -> None:
-    async def ask(pair: Any) -> None:
         never = batches(pair, correlation_id="never")
         assert (never.correlation_id, never.held) == ("never", {})
         await asyncio.to_thread(pair.scripted.take)
@@ -170,12 +167,9 @@ def test_the_request_is_sent_by_the_call() -> None:
         assert await every(never) == []
         assert pair.provider.depth(pair.destination) == 0
 
-    with exchange() as pair:
-        run(ask(pair))
 
-
-def test_closed_while_it_is_sent(gate: Any) -> None:
-    async def ask(pair: Any) -> None:
+async def test_closed_while_it_is_sent(gate: Any) -> None:
+    with exchange(intercept=gate) as pair:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
         await until(gate.held.is_set)
@@ -186,13 +180,10 @@ def test_closed_while_it_is_sent(gate: Any) -> None:
         assert await asking == []
         assert pair.requestor.pending == 0
 
-    with exchange(intercept=gate) as pair:
-        run(ask(pair))
-
 
 @pytest.mark.parametrize("how", ["close", "cancel", "drop"])
-def test_given_up_while_it_stands_in_line_it_is_never_sent(gate: Any, how: str) -> None:
-    async def ask(pair: Any) -> None:
+async def test_given_up_while_it_stands_in_line_it_is_never_sent(gate: Any, how: str) -> None:
+    with exchange(intercept=gate) as pair:
         first = batches(pair, correlation_id="first")
         await until(gate.held.is_set)
         second = batches(pair, correlation_id="second")
@@ -218,17 +209,14 @@ def test_given_up_while_it_stands_in_line_it_is_never_sent(gate: Any, how: str) 
             one.close()
         assert (pair.requestor.pending, pair.provider.depth(pair.destination)) == (0, 0)
 
-    with exchange(intercept=gate) as pair:
-        run(ask(pair))
 
-
-def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch() -> None:
+async def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch() -> None:
     def cut(step: Step) -> Any:
         if step.action == "send":
             raise TransportError("the line is cut")
         return None if step.action == "send_soon" else step.proceed()
 
-    async def ask(pair: Any) -> None:
+    with exchange(intercept=cut) as pair:
         found = batches(pair)
         with pytest.raises(TransportError, match="the line is cut"):
             await anext(found)
@@ -238,14 +226,11 @@ def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch() -> None:
         assert await every(found) == []
         assert pair.requestor.pending == 0
 
-    with exchange(intercept=cut) as pair:
-        run(ask(pair))
 
-
-def test_batches_are_for_one_task_at_a_time() -> None:
+async def test_batches_are_for_one_task_at_a_time() -> None:
     """The second task is told, and the first one still gets everything."""
 
-    async def ask(pair: Any) -> None:
+    with exchange() as pair:
         found = batches(pair)
         first = asyncio.create_task(every(found))
         asked = await asyncio.to_thread(pair.scripted.take)
@@ -255,32 +240,23 @@ def test_batches_are_for_one_task_at_a_time() -> None:
         pair.scripted.send(asked.replies([SmallEms(3)]))
         assert [numbers(batch) for batch in await first] == [[1], [2], [3]]
 
+
+async def test_closed_by_another_task_while_one_waits() -> None:
     with exchange() as pair:
-        run(ask(pair))
-
-
-def test_closed_by_another_task_while_one_waits() -> None:
-    async def ask(pair: Any) -> None:
         found = batches(pair)
         asking = asyncio.create_task(every(found))
         await until(lambda: pair.requestor.waiting)
         found.close()
         assert await asking == []
 
+
+async def test_a_requestor_that_is_closed_ends_the_iteration() -> None:
     with exchange() as pair:
-        run(ask(pair))
-
-
-def test_a_requestor_that_is_closed_ends_the_iteration() -> None:
-    async def ask(pair: Any) -> None:
         asking = asyncio.create_task(every(batches(pair)))
         await until(lambda: pair.requestor.waiting)
         pair.requestor.close()
         with pytest.raises(IllegalStateError):
             await asking
-
-    with exchange() as pair:
-        run(ask(pair))
 
 
 def test_what_was_received_waits_for_its_caller() -> None:

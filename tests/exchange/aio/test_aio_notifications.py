@@ -47,22 +47,19 @@ def publisher(connection: Any) -> Iterator[Publisher]:
         yield made
 
 
-def test_events_in_the_order_in_which_they_were_published(connection: Any, publisher: Publisher) -> None:
-    async def work() -> None:
-        subscriber = Subscriber(connection, TOPIC)
-        async with subscriber.aio as events:
-            sent = await asyncio.gather(*[publisher.aio.publish(alarm(number)) for number in range(20)])
-            assert len({message.message_id for message in sent}) == 20
-            found = []
-            async for received in events:
-                found.append(number_of(received))
-                if len(found) == 20:
-                    break
-            assert found == list(range(20))
-        with pytest.raises(IllegalStateError):
-            await anext(events)
-
-    run(work())
+async def test_events_in_the_order_in_which_they_were_published(connection: Any, publisher: Publisher) -> None:
+    subscriber = Subscriber(connection, TOPIC)
+    async with subscriber.aio as events:
+        sent = await asyncio.gather(*[publisher.aio.publish(alarm(number)) for number in range(20)])
+        assert len({message.message_id for message in sent}) == 20
+        found = []
+        async for received in events:
+            found.append(number_of(received))
+            if len(found) == 20:
+                break
+        assert found == list(range(20))
+    with pytest.raises(IllegalStateError):
+        await anext(events)
 
 
 def test_the_iteration_ends_when_nothing_comes(connection: Any, publisher: Publisher) -> None:
@@ -129,31 +126,27 @@ class Landing:
         pass
 
 
-def test_errors_are_raised_where_somebody_waits_and_iteration_may_go_on(connection: Any, publisher: Publisher) -> None:
-    async def work() -> None:
-        with Subscriber(connection, TOPIC, landing=Landing(refused=1)) as subscriber:
-            session = connection.session()
-            session.send(TOPIC, JmsMessage(body=b"<torn"))
-            await publisher.aio.publish(alarm(2))
-            with pytest.raises(SpoolError):
-                await anext(subscriber.aio)
-            with pytest.raises(XmlError):
-                await anext(subscriber.aio)
-            assert number_of(await anext(subscriber.aio)) == 2
-            session.close()
+async def test_errors_are_raised_where_somebody_waits_and_iteration_may_go_on(
+    connection: Any, publisher: Publisher
+) -> None:
+    with Subscriber(connection, TOPIC, landing=Landing(refused=1)) as subscriber:
+        session = connection.session()
+        session.send(TOPIC, JmsMessage(body=b"<torn"))
+        await publisher.aio.publish(alarm(2))
+        with pytest.raises(SpoolError):
+            await anext(subscriber.aio)
+        with pytest.raises(XmlError):
+            await anext(subscriber.aio)
+        assert number_of(await anext(subscriber.aio)) == 2
+        session.close()
 
-    run(work())
 
-
-def test_closing_ends_a_wait(connection: Any) -> None:
-    async def work() -> None:
-        subscriber = Subscriber(connection, TOPIC)
-        waiting = asyncio.create_task(anext(subscriber.aio, "the end"))
-        await until(a_thread_receives)
-        await subscriber.aio.close()
-        assert await waiting == "the end"
-
-    run(work())
+async def test_closing_ends_a_wait(connection: Any) -> None:
+    subscriber = Subscriber(connection, TOPIC)
+    waiting = asyncio.create_task(anext(subscriber.aio, "the end"))
+    await until(a_thread_receives)
+    await subscriber.aio.close()
+    assert await waiting == "the end"
 
 
 def test_closing_ends_a_wait_that_has_just_begun(connection: Any, tmp_path: Path) -> None:

@@ -125,8 +125,8 @@ def test_what_cannot_be_sent_is_raised_and_leaves_nothing() -> None:
         assert pair.requestor.pending == 0
 
 
-def test_callers_with_different_patience() -> None:
-    async def ask(pair: Any) -> None:
+async def test_callers_with_different_patience() -> None:
+    with exchange() as pair:
         call = stub(pair).aio.get_managed_element
         long = asyncio.create_task(call(me_ref=NE1))
         asked = await asyncio.to_thread(pair.scripted.take)
@@ -135,9 +135,6 @@ def test_callers_with_different_patience() -> None:
         assert not long.done()
         pair.scripted.send(asked.replies([SmallEms()]))
         assert (await long).me is not None
-
-    with exchange() as pair:
-        run(ask(pair))
 
 
 def test_cancelled_before_it_is_sent_it_never_is(gate: Any) -> None:
@@ -192,7 +189,7 @@ def test_no_request_overtakes_one_that_waits(gate: Any) -> None:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout", "wait_for"])
-def test_whoever_stops_waiting_leaves_an_orphan(how: str) -> None:
+async def test_whoever_stops_waiting_leaves_an_orphan(how: str) -> None:
     orphans: list[Any] = []
 
     async def impatient(call: Any) -> None:
@@ -201,7 +198,7 @@ def test_whoever_stops_waiting_leaves_an_orphan(how: str) -> None:
         async with asyncio.timeout(0.05):
             await call
 
-    async def ask(pair: Any) -> None:
+    with exchange(on_orphan=orphans.append, linger=PATIENCE) as pair:
         call = stub(pair).aio.get_managed_element
         if how == "cancel":
             task = asyncio.create_task(call(me_ref=NE1))
@@ -219,14 +216,11 @@ def test_whoever_stops_waiting_leaves_an_orphan(how: str) -> None:
         await until(lambda: orphans)
         assert [stray.reason.name for stray in orphans] == ["LATE"]
 
-    with exchange(on_orphan=orphans.append, linger=PATIENCE) as pair:
-        run(ask(pair))
 
-
-def test_a_correlation_id_may_be_used_again_after_a_cancellation() -> None:
+async def test_a_correlation_id_may_be_used_again_after_a_cancellation() -> None:
     mine = CallOptions(correlation_id="case 4711")
 
-    async def ask(pair: Any) -> None:
+    with exchange() as pair:
         call = stub(pair).aio.get_managed_element
         task = asyncio.create_task(call(me_ref=NE1, options=mine))
         await asyncio.to_thread(pair.scripted.take)
@@ -239,13 +233,10 @@ def test_a_correlation_id_may_be_used_again_after_a_cancellation() -> None:
         pair.scripted.send(asked.replies([SmallEms()]))
         assert (await again).me is not None
 
-    with exchange() as pair:
-        run(ask(pair))
-
 
 @pytest.mark.parametrize("closer", ["requestor", "connection", "aio"])
-def test_closing_wakes_all_callers(closer: str) -> None:
-    async def ask(pair: Any) -> None:
+async def test_closing_wakes_all_callers(closer: str) -> None:
+    with exchange() as pair:
         calls = [asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=NE1)) for _ in range(5)]
         for _ in calls:
             await asyncio.to_thread(pair.scripted.take)
@@ -257,9 +248,6 @@ def test_closing_wakes_all_callers(closer: str) -> None:
             assert isinstance(outcome, IllegalStateError)
         with pytest.raises(IllegalStateError):
             await stub(pair).aio.get_managed_element(me_ref=NE1)
-
-    with exchange() as pair:
-        run(ask(pair))
 
 
 def test_blocking_and_asynchronous_callers_share_a_requestor() -> None:
@@ -388,8 +376,8 @@ async def _later(pair: Any, small_ems: Any, ne1: Any) -> Any:
     return (await call).me
 
 
-def test_requests_leave_in_the_order_of_the_calls() -> None:
-    async def ask(pair: Any) -> None:
+async def test_requests_leave_in_the_order_of_the_calls() -> None:
+    with exchange(timeouts=Timeouts(first_reply=20)) as pair:
         calls = [
             asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=name(f"ME={number}")))
             for number in range(200)
@@ -400,9 +388,6 @@ def test_requests_leave_in_the_order_of_the_calls() -> None:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
         assert pair.requestor.pending == 0
-
-    with exchange(timeouts=Timeouts(first_reply=20)) as pair:
-        run(ask(pair))
 
 
 def test_views_say_what_they_are() -> None:
@@ -459,25 +444,22 @@ def test_ten_thousand_in_flight() -> None:
 # The thread that works for loops: order, errors, cancellation, its end.
 
 
-def test_jobs_are_done_in_order_by_one_thread() -> None:
+async def test_jobs_are_done_in_order_by_one_thread() -> None:
     worker = Worker("worker", "the worker")
 
-    async def work() -> None:
-        done: list[int] = []
-        threads = await asyncio.gather(
-            *[worker.run(lambda n=n: (done.append(n), threading.get_ident())[1]) for n in range(100)]  # type: ignore[misc]
-        )
-        assert done == list(range(100))
-        assert len(set(threads)) == 1
-        assert threads[0] != threading.get_ident()
-        with pytest.raises(ZeroDivisionError):
-            await worker.run(lambda: 1 // 0)
-
-    run(work())
+    done: list[int] = []
+    threads = await asyncio.gather(
+        *[worker.run(lambda n=n: (done.append(n), threading.get_ident())[1]) for n in range(100)]  # type: ignore[misc]
+    )
+    assert done == list(range(100))
+    assert len(set(threads)) == 1
+    assert threads[0] != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        await worker.run(lambda: 1 // 0)
     worker.close()
 
 
-def test_a_job_that_nobody_waits_for_is_not_begun() -> None:
+async def test_a_job_that_nobody_waits_for_is_not_begun() -> None:
     worker = Worker("worker", "the worker")
     gate, entered = threading.Event(), threading.Event()
     done: list[str] = []
@@ -487,28 +469,25 @@ def test_a_job_that_nobody_waits_for_is_not_begun() -> None:
         assert gate.wait(60)
         done.append("slow")
 
-    async def work() -> None:
-        assert worker.is_idle
-        first = asyncio.create_task(worker.run(slow))
-        second = asyncio.create_task(worker.run(lambda: done.append("second")))
-        third = asyncio.create_task(worker.run(lambda: 1 // 0))
-        await until(entered.is_set)
-        assert not worker.is_idle
-        for task in (first, second):
-            task.cancel()
-        await asyncio.wait([first, second])
-        gate.set()
-        with pytest.raises(ZeroDivisionError):
-            await third
-        await until(lambda: worker.is_idle)
-
-    run(work())
+    assert worker.is_idle
+    first = asyncio.create_task(worker.run(slow))
+    second = asyncio.create_task(worker.run(lambda: done.append("second")))
+    third = asyncio.create_task(worker.run(lambda: 1 // 0))
+    await until(entered.is_set)
+    assert not worker.is_idle
+    for task in (first, second):
+        task.cancel()
+    await asyncio.wait([first, second])
+    gate.set()
+    with pytest.raises(ZeroDivisionError):
+        await third
+    await until(lambda: worker.is_idle)
     assert done == ["slow"]
     worker.close()
     assert not worker.is_idle
 
 
-def test_closing_fails_what_waits() -> None:
+async def test_closing_fails_what_waits() -> None:
     worker = Worker("worker", "the worker")
     gate, entered = threading.Event(), threading.Event()
 
@@ -517,19 +496,16 @@ def test_closing_fails_what_waits() -> None:
         assert gate.wait(60)
         return "slow"
 
-    async def work() -> None:
-        first = asyncio.create_task(worker.run(slow))
-        second = asyncio.create_task(worker.run(slow))
-        await until(entered.is_set)
-        worker.close()
-        gate.set()
-        assert await first == "slow"
-        with pytest.raises(IllegalStateError, match="the worker is closed"):
-            await second
-        with pytest.raises(IllegalStateError, match="the worker is closed"):
-            await worker.run(slow)
-
-    run(work())
+    first = asyncio.create_task(worker.run(slow))
+    second = asyncio.create_task(worker.run(slow))
+    await until(entered.is_set)
+    worker.close()
+    gate.set()
+    assert await first == "slow"
+    with pytest.raises(IllegalStateError, match="the worker is closed"):
+        await second
+    with pytest.raises(IllegalStateError, match="the worker is closed"):
+        await worker.run(slow)
 
 
 def test_it_is_not_idle_between_the_line_and_the_job() -> None:

@@ -106,51 +106,42 @@ def ends(*services: Any, intercept: Any = lambda step: step.proceed(), **supplie
             yield both
 
 
-def test_an_asynchronous_generator_runs_in_the_loop() -> None:
-    async def work() -> None:
-        ems = Ems(7)
-        with ends(ems) as both:
-            async with both.supplier.aio:
-                found = [numbers(batch) async for batch in both.stub.aio.get_all_managed_elements.batches(batch_size=3)]
-                assert found == [[1, 2, 3], [4, 5, 6], [7]]
-                assert numbers(await both.stub.aio.get_all_managed_elements()) == [1, 2, 3, 4, 5, 6, 7]
-            assert ems.threads == {threading.main_thread()}
-
-    run(work())
+async def test_an_asynchronous_generator_runs_in_the_loop() -> None:
+    ems = Ems(7)
+    with ends(ems) as both:
+        async with both.supplier.aio:
+            found = [numbers(batch) async for batch in both.stub.aio.get_all_managed_elements.batches(batch_size=3)]
+            assert found == [[1, 2, 3], [4, 5, 6], [7]]
+            assert numbers(await both.stub.aio.get_all_managed_elements()) == [1, 2, 3, 4, 5, 6, 7]
+        assert ems.threads == {threading.main_thread()}
 
 
-def test_a_coroutine_answers_and_raises() -> None:
+async def test_a_coroutine_answers_and_raises() -> None:
     errors: list[Exception] = []
 
-    async def work() -> None:
-        with ends(Ems(), on_error=errors.append) as both:
-            async with both.supplier.aio:
-                assert str((await both.ask("ME=1")).me.name) == "ME=1"
-                with pytest.raises(EntityNotFoundFault, match="there is none"):
-                    await both.ask("ME=none")
-                for wanted, what in (("ME=breaks", "ZeroDivisionError"), ("ME=cancelled", "CancelledError")):
-                    with pytest.raises(MtosiFault, match=f"getManagedElement failed with {what}"):
-                        await both.ask(wanted)
-                with pytest.raises(MtosiFault, match="not implemented"):
-                    await both.stub.aio.get_all_managed_elements_passing_filter()
-            assert both.provider.depth(both.supplier.destination) == 0
-
-    run(work())
+    with ends(Ems(), on_error=errors.append) as both:
+        async with both.supplier.aio:
+            assert str((await both.ask("ME=1")).me.name) == "ME=1"
+            with pytest.raises(EntityNotFoundFault, match="there is none"):
+                await both.ask("ME=none")
+            for wanted, what in (("ME=breaks", "ZeroDivisionError"), ("ME=cancelled", "CancelledError")):
+                with pytest.raises(MtosiFault, match=f"getManagedElement failed with {what}"):
+                    await both.ask(wanted)
+            with pytest.raises(MtosiFault, match="not implemented"):
+                await both.stub.aio.get_all_managed_elements_passing_filter()
+        assert both.provider.depth(both.supplier.destination) == 0
     assert [type(error).__name__ for error in errors] == ["ZeroDivisionError", "CancelledError"]
 
 
-def test_plain_handlers_run_in_threads() -> None:
-    async def work() -> None:
-        ems = Ems()
-        with ends(ems) as both:
-            async with both.supplier.aio:
-                assert numbers(await both.stub.aio.get_all_managed_elements_wrt_os()) == [1]
-            assert threading.main_thread() not in ems.threads
-
-    run(work())
+async def test_plain_handlers_run_in_threads() -> None:
+    ems = Ems()
+    with ends(ems) as both:
+        async with both.supplier.aio:
+            assert numbers(await both.stub.aio.get_all_managed_elements_wrt_os()) == [1]
+        assert threading.main_thread() not in ems.threads
 
 
-def test_a_coroutine_may_return_objects_or_a_generator() -> None:
+async def test_a_coroutine_may_return_objects_or_a_generator() -> None:
     class Other(ManagedElementRetrieval.Supplier):
         async def get_all_managed_elements(self, request: Any, context: Any) -> list[ManagedElementType]:
             return [element(1), element(2)]
@@ -158,16 +149,13 @@ def test_a_coroutine_may_return_objects_or_a_generator() -> None:
         async def get_all_managed_elements_wrt_os(self, request: Any, context: Any) -> Any:
             return Ems(3).get_all_managed_elements(request, context)
 
-    async def work() -> None:
-        with ends(Other()) as both:
-            async with both.supplier.aio:
-                assert numbers(await both.stub.aio.get_all_managed_elements()) == [1, 2]
-                assert numbers(await both.stub.aio.get_all_managed_elements_wrt_os()) == [1, 2, 3]
-
-    run(work())
+    with ends(Other()) as both:
+        async with both.supplier.aio:
+            assert numbers(await both.stub.aio.get_all_managed_elements()) == [1, 2]
+            assert numbers(await both.stub.aio.get_all_managed_elements_wrt_os()) == [1, 2, 3]
 
 
-def test_one_way() -> None:
+async def test_one_way() -> None:
     class Hears(NotificationConsumer.Supplier):
         heard: list[Any] = []  # noqa: RUF012
 
@@ -178,42 +166,33 @@ def test_one_way() -> None:
 
     done = asyncio.Event()
 
-    async def work() -> None:
-        with ends(Hears()) as both:
-            async with both.supplier.aio:
-                consumer = NotificationConsumer(both.requestor, SUPPLIER)
-                message = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
-                await consumer.aio.notify(topic="Fault", message=message)
-                await done.wait()
-        assert Hears.heard == ["Fault"]
-
-    run(work())
+    with ends(Hears()) as both:
+        async with both.supplier.aio:
+            consumer = NotificationConsumer(both.requestor, SUPPLIER)
+            message = NotifyMessage(common_event_information=[Alarm(object_type="ME")])
+            await consumer.aio.notify(topic="Fault", message=message)
+            await done.wait()
+    assert Hears.heard == ["Fault"]
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_no_more_at_once_than_allowed(limit: int) -> None:
-    async def work() -> None:
-        ems = Ems()
-        with ends(ems) as both:
-            async with await both.supplier.aio.start(limit=limit):
-                calls = [both.ask("ME=waits") for _ in range(8)]
-                await until(lambda: len(ems.begun) == limit)
-                ems.gate.set()
-                await asyncio.gather(*calls)
-            assert ems.most == limit
-
-    run(work())
+async def test_no_more_at_once_than_allowed(limit: int) -> None:
+    ems = Ems()
+    with ends(ems) as both:
+        async with await both.supplier.aio.start(limit=limit):
+            calls = [both.ask("ME=waits") for _ in range(8)]
+            await until(lambda: len(ems.begun) == limit)
+            ems.gate.set()
+            await asyncio.gather(*calls)
+        assert ems.most == limit
 
 
-def test_one_at_a_time_is_in_order() -> None:
-    async def work() -> None:
-        ems = Ems()
-        with ends(ems) as both:
-            async with await both.supplier.aio.start(limit=1):
-                await asyncio.gather(*[both.ask(f"ME={number}") for number in range(20)])
-            assert ems.begun == [f"ME={number}" for number in range(20)]
-
-    run(work())
+async def test_one_at_a_time_is_in_order() -> None:
+    ems = Ems()
+    with ends(ems) as both:
+        async with await both.supplier.aio.start(limit=1):
+            await asyncio.gather(*[both.ask(f"ME={number}") for number in range(20)])
+        assert ems.begun == [f"ME={number}" for number in range(20)]
 
 
 async def begun(both: Ends, ems: Ems, until: Any, wanted: str = "ME=waits") -> asyncio.Task[Any]:
@@ -222,57 +201,51 @@ async def begun(both: Ends, ems: Ems, until: Any, wanted: str = "ME=waits") -> a
     return call
 
 
-def test_stop_lets_what_was_begun_be_finished() -> None:
-    async def work() -> None:
-        ems = Ems()
-        with ends(ems) as both:
-            serving = await both.supplier.aio.start(limit=2)
-            first = await begun(both, ems, until)
-            stopping = asyncio.create_task(serving.stop())
-            await until(lambda: both.connection.consumers(both.supplier.destination) == 1)  # the idle one has ended
-            second = both.ask("ME=2")
-            ems.gate.set()
-            await stopping
-            assert (await first).me is not None
-            await until(lambda: both.provider.depth(both.supplier.destination) == 1)
-            second.cancel()
-            assert ems.begun == ["ME=waits"]
-            with pytest.raises(IllegalStateError):
-                await both.supplier.aio.start()
-            await serving.stop()
-
-    run(work())
+async def test_stop_lets_what_was_begun_be_finished() -> None:
+    ems = Ems()
+    with ends(ems) as both:
+        serving = await both.supplier.aio.start(limit=2)
+        first = await begun(both, ems, until)
+        stopping = asyncio.create_task(serving.stop())
+        await until(lambda: both.connection.consumers(both.supplier.destination) == 1)  # the idle one has ended
+        second = both.ask("ME=2")
+        ems.gate.set()
+        await stopping
+        assert (await first).me is not None
+        await until(lambda: both.provider.depth(both.supplier.destination) == 1)
+        second.cancel()
+        assert ems.begun == ["ME=waits"]
+        with pytest.raises(IllegalStateError):
+            await both.supplier.aio.start()
+        await serving.stop()
 
 
 @pytest.mark.parametrize("how", ["at once", "cancel", "blocking stop"])
-def test_what_is_not_finished_is_handed_back(how: str) -> None:
+async def test_what_is_not_finished_is_handed_back(how: str) -> None:
     errors: list[Exception] = []
 
-    async def work() -> None:
-        ems = Ems()
-        with ends(ems, on_error=errors.append) as both:
-            serving = asyncio.create_task(both.supplier.aio.serve())
-            call = await begun(both, ems, until)
-            if how == "cancel":
-                serving.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await serving
-            elif how == "at once":
-                await both.supplier.aio.stop(wait=0)
+    ems = Ems()
+    with ends(ems, on_error=errors.append) as both:
+        serving = asyncio.create_task(both.supplier.aio.serve())
+        call = await begun(both, ems, until)
+        if how == "cancel":
+            serving.cancel()
+            with pytest.raises(asyncio.CancelledError):
                 await serving
-            else:
-                await asyncio.to_thread(both.supplier.stop, 0)
-                ems.gate.set()
-                await serving
-            assert ems.ended == ["ME=waits"]
-            assert both.provider.depth(both.supplier.destination) == 1
-            again = Ems()
-            again.gate.set()
-            async with Supplier(both.connection, SUPPLIER, [again]).aio:
-                assert (await call).me is not None
-            assert again.begun == ["ME=waits"]
-
-    run(work())
+        elif how == "at once":
+            await both.supplier.aio.stop(wait=0)
+            await serving
+        else:
+            await asyncio.to_thread(both.supplier.stop, 0)
+            ems.gate.set()
+            await serving
+        assert ems.ended == ["ME=waits"]
+        assert both.provider.depth(both.supplier.destination) == 1
+        again = Ems()
+        again.gate.set()
+        async with Supplier(both.connection, SUPPLIER, [again]).aio:
+            assert (await call).me is not None
+        assert again.begun == ["ME=waits"]
     assert errors == []
 
 
@@ -291,25 +264,22 @@ def test_the_end_of_the_loop_hands_back() -> None:
         assert both.provider.depth(both.supplier.destination) == 1
 
 
-def test_a_generator_is_closed_when_nobody_can_be_answered_any_more() -> None:
+async def test_a_generator_is_closed_when_nobody_can_be_answered_any_more() -> None:
     """Its `finally` runs in the loop, in the task that it ran in."""
 
-    async def work() -> None:
-        ems = Ems(100)
-        with connect_privately() as connection:
-            asking = Requestor(connection, sender_uri=REQUESTOR, temporary_reply=True)
-            stub = ManagedElementRetrieval(asking, SUPPLIER)
-            other = MemoryConnection(connection.provider, connection.names)
-            async with Supplier(other, SUPPLIER, [ems]).aio:
-                async for _ in stub.aio.get_all_managed_elements.batches(batch_size=1):
-                    connection.close()
-                    break
-                await until(lambda: ems.ended)
-            assert (ems.begun, ems.ended) == (["all"], ["all"])
-            other.close()
-            asking.close()
-
-    run(work())
+    ems = Ems(100)
+    with connect_privately() as connection:
+        asking = Requestor(connection, sender_uri=REQUESTOR, temporary_reply=True)
+        stub = ManagedElementRetrieval(asking, SUPPLIER)
+        other = MemoryConnection(connection.provider, connection.names)
+        async with Supplier(other, SUPPLIER, [ems]).aio:
+            async for _ in stub.aio.get_all_managed_elements.batches(batch_size=1):
+                connection.close()
+                break
+            await until(lambda: ems.ended)
+        assert (ems.begun, ems.ended) == (["all"], ["all"])
+        other.close()
+        asking.close()
 
 
 class Script(ManagedElementRetrieval.Supplier):
@@ -366,19 +336,16 @@ def test_the_same_replies_as_from_a_plain_generator(steps: list[Any], fault: boo
     assert run(work()) == plain
 
 
-def test_bulk_response(tmp_path: Path) -> None:
-    async def work() -> None:
-        with ends(Ems(5), bulk_folders=tmp_path) as both:
-            async with both.supplier.aio:
-                target = (tmp_path / "all.xml").as_uri()
-                reply = await both.stub.aio.get_all_managed_elements.bulk(file_location_uri=target)
-                found = await asyncio.to_thread(lambda: list(reply.objects(ManagedElementType, allowed=tmp_path)))
-                assert [str(one.name) for one in found] == [f"MD=EMS1/ME=NE-{number}" for number in range(1, 6)]
-
-    run(work())
+async def test_bulk_response(tmp_path: Path) -> None:
+    with ends(Ems(5), bulk_folders=tmp_path) as both:
+        async with both.supplier.aio:
+            target = (tmp_path / "all.xml").as_uri()
+            reply = await both.stub.aio.get_all_managed_elements.bulk(file_location_uri=target)
+            found = await asyncio.to_thread(lambda: list(reply.objects(ManagedElementType, allowed=tmp_path)))
+            assert [str(one.name) for one in found] == [f"MD=EMS1/ME=NE-{number}" for number in range(1, 6)]
 
 
-def test_a_provider_that_fails_for_a_while_does_not_end_it() -> None:
+async def test_a_provider_that_fails_for_a_while_does_not_end_it() -> None:
     errors: list[BaseException] = []
     cut = [TransportError("the line is cut"), TransportError("the line is cut")]
 
@@ -387,41 +354,35 @@ def test_a_provider_that_fails_for_a_while_does_not_end_it() -> None:
             raise cut.pop()
         return step.proceed()
 
-    async def work() -> None:
-        ems = Ems()
-        with ends(ems, on_error=errors.append, intercept=flaky) as both:
-            serving = asyncio.create_task(both.supplier.aio.serve(limit=1))
-            call = await begun(both, ems, until)
-            ems.gate.set()
-            assert (await call).me is not None
-            assert not serving.done()
-            await both.supplier.aio.stop()
-            await serving
-
-    run(work())
+    ems = Ems()
+    with ends(ems, on_error=errors.append, intercept=flaky) as both:
+        serving = asyncio.create_task(both.supplier.aio.serve(limit=1))
+        call = await begun(both, ems, until)
+        ems.gate.set()
+        assert (await call).me is not None
+        assert not serving.done()
+        await both.supplier.aio.stop()
+        await serving
     assert [str(error) for error in errors] == ["the line is cut"] * 2
 
 
-def test_wrong_use_is_said_at_once() -> None:
+async def test_wrong_use_is_said_at_once() -> None:
     with ends(Ems()) as both:
         for begin in (both.supplier.run, both.supplier.start):
             with pytest.raises(ConfigError, match=r"is asynchronous: serve it by `supplier.aio`"):
                 begin()
 
-    async def work() -> None:
-        with ends(Ems()) as both:
-            with pytest.raises(ConfigError, match="answers none"):
-                await both.supplier.aio.start(limit=0)
-            async with both.supplier.aio:
-                with pytest.raises(IllegalStateError, match="serves already"):
-                    await both.supplier.aio.serve()
-        with ends(Ems()) as both:
-            both.connection.close()
-            with pytest.raises(IllegalStateError):
-                await both.supplier.aio.start()
-            await both.supplier.aio.stop()
-
-    run(work())
+    with ends(Ems()) as both:
+        with pytest.raises(ConfigError, match="answers none"):
+            await both.supplier.aio.start(limit=0)
+        async with both.supplier.aio:
+            with pytest.raises(IllegalStateError, match="serves already"):
+                await both.supplier.aio.serve()
+    with ends(Ems()) as both:
+        both.connection.close()
+        with pytest.raises(IllegalStateError):
+            await both.supplier.aio.start()
+        await both.supplier.aio.stop()
 
 
 def test_drain_lets_a_blocking_supplier_finish() -> None:
