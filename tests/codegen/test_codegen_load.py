@@ -163,16 +163,6 @@ def test_a_schema_without_namespace_that_is_imported_and_included(tree: Any) -> 
     assert spaces >= {("w.xsd", "urn:one"), ("p.xsd", "urn:one"), ("w.xsd", ""), ("p.xsd", "")}
 
 
-def test_included_and_imported_in_a_circle(tree: Any) -> None:
-    folder = tree(
-        {
-            "one.xsd": xsd('<x:import namespace="urn:two" schemaLocation="two.xsd"/>', "urn:one"),
-            "two.xsd": xsd('<x:import namespace="urn:one" schemaLocation="one.xsd"/>', "urn:two"),
-        }
-    )
-    assert _names(load([folder / "one.xsd"], Findings())) == ["one.xsd", "two.xsd"]
-
-
 def test_a_location_with_blanks_encoded(tree: Any) -> None:
     folder = tree(
         {

@@ -11,7 +11,7 @@ import pytest
 
 from mtosi_codegen import Result
 from mtosi_jms import xmlbind
-from mtosi_jms.errors import DecodeError, EncodeError
+from mtosi_jms.errors import EncodeError
 from mtosi_jms.validation import SchemaSet, Validator
 
 from .conftest import rules, xsd
@@ -411,36 +411,6 @@ def test_a_redefinition_of_itself_ends(build: Callable[..., Result]) -> None:
     assert rules(result)
 
 
-def test_python_names_as_xml_names(module: Load) -> None:
-    names = [
-        "class",
-        "None",
-        "self",
-        "type",
-        "list",
-        "__init__",
-        "__class__",
-        "__slots__",
-        "field",
-        "import",
-        "dataclass",
-        "int",
-    ]
-    body = "".join(f'<x:element name="{name}" type="x:int"/>' for name in names)
-    types = "".join(f'<x:complexType name="{name}"/>' for name in names)
-    module(_sequence("r", body) + types)
-    value, rules = _read(f"<r>{''.join(f'<{name}>{at}</{name}>' for at, name in enumerate(names))}</r>")
-    assert rules == []
-    assert [getattr(value, field.name) for field in value.__xml__.fields] == list(range(len(names)))
-    assert _again(value) == value
-
-
-def test_two_elements_of_one_name_and_two_types(build: Callable[..., Result]) -> None:
-    result = build('<x:element name="e" type="x:int"/><x:element name="e" type="x:date"/>')
-    assert rules(result) == ["definition-conflict"]
-    assert not result.failed
-
-
 def test_schema_1_1_is_told_and_the_rest_is_generated(build: Callable[..., Result], package: Any) -> None:
     result = build(
         '<x:complexType name="T"><x:sequence><x:element name="a" type="x:int"/></x:sequence>'
@@ -463,9 +433,3 @@ def test_a_remote_import_says_where_to_put_the_file(build: Callable[..., Result]
     (finding,) = result.findings
     assert finding.rule == "location-remote"
     assert "put it at sub/other.xsd" in finding.repair
-
-
-def test_strict_reading_raises_what_lenient_reading_tells(module: Load) -> None:
-    module('<x:element name="r" type="x:int" fixed="1"/>')
-    with pytest.raises(DecodeError, match="only '1' is allowed"):
-        xmlbind.decode(b'<r xmlns="urn:t">2</r>', strict=True)

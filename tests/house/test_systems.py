@@ -8,7 +8,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
 SUITE = (
-    "exchange/test_ids.py",
+    "exchange/test_ids.py::test_a_digest_tells_numbered_replies_apart",
+    "exchange/test_ids.py::test_the_time_of_a_header_is_in_whole_seconds_of_utc",
     "files/test_locks.py::test_one_process_has_it_until_it_ends",
     "files/test_locks.py::test_one_of_many_threads_has_it",
     "inventory/test_inventory_place.py",

@@ -15,17 +15,13 @@ from mtosi_jms.errors import (
     ConfigError,
     IllegalStateError,
     IncompleteBatchError,
-    MtosiFault,
-    ReplyTimeoutError,
     TransportError,
 )
 from mtosi_jms.patterns import Timeouts
-from mtosi_jms.service import Call, CallOptions, RequestContext
-from mtosi_jms.stubs.fmw.nam import name
+from mtosi_jms.service import Call, CallOptions
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
-from mtosi_jms.stubs.nrf.me import ManagedElementType
-from mtosi_jms.testing import Step, exchange, gap
+from mtosi_jms.testing import Step, exchange
 
 from ...waiting import PATIENCE, background
 from ..conftest import SmallEms, numbers
@@ -39,13 +35,6 @@ def batches(pair: Any, size: int = 1, **options: Any) -> Any:
 
 async def every(iterator: Any) -> list[Any]:
     return [batch async for batch in iterator]
-
-
-def test_batches_in_order_and_complete() -> None:
-    with exchange([SmallEms(7)]) as pair:
-        found = run(every(batches(pair, 3)))
-        assert [numbers(batch) for batch in found] == [[1, 2, 3], [4, 5, 6], [7]]
-        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -73,33 +62,12 @@ def test_any_order_any_duplicate_any_gap(order: Sequence[int], twice: set[int], 
         return
     assert error is not None
     assert found == list(range(1, lost + 1))
-    assert (error.missing, error.end_seen) == (((lost + 1,), True) if lost < 5 else ((), False))
+    assert (error.missing, error.end_seen, error.clock) == (
+        ((lost + 1,), True, "gap") if lost < 5 else ((), False, "gap")
+    )
     assert {number: numbers(response) for number, response in error.batches.items()} == {
         number: [number] for number in range(lost + 2, 7)
     }
-
-
-def test_a_fault_comes_when_its_turn_has_come() -> None:
-    class Breaks(ManagedElementRetrieval.Supplier):
-        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Any:
-            for number in range(1, 4):
-                yield ManagedElementType(name=name(f"ME=NE-{number}"))
-            raise MtosiFault("burnt down", kind="internalError")
-
-    async def ask(pair: Any) -> list[int]:
-        found: list[int] = []
-        try:
-            async for batch in batches(pair):
-                found += numbers(batch)
-        except MtosiFault as fault:
-            reasons.append(fault.reason)
-        return found
-
-    reasons: list[str] = []
-    with exchange([Breaks()]) as pair:
-        assert run(ask(pair)) == [1, 2]
-        assert reasons == ["burnt down"]
-        assert pair.requestor.pending == 0
 
 
 def test_leaving_early_gives_the_rest_up() -> None:
@@ -272,22 +240,6 @@ def test_what_was_received_waits_for_its_caller() -> None:
 
     with exchange([SmallEms(5)], clock=lambda: now[0], timeouts=Timeouts(total=60)) as pair:
         assert run(ask(pair)) == [1, 2, 3, 4, 5]
-
-
-def test_time_runs_out_between_batches() -> None:
-    with exchange([SmallEms(3)], tamper=lambda replies: replies[:2]) as pair:
-        with pytest.raises(IncompleteBatchError) as caught:
-            run(every(batches(pair, gap_timeout=0.05)))
-        assert (caught.value.end_seen, caught.value.clock) == (False, "gap")
-    with exchange() as pair, pytest.raises(ReplyTimeoutError):
-        run(every(batches(pair, timeout=0.05)))
-
-
-def test_a_gap_in_the_middle() -> None:
-    lossy = exchange([SmallEms(5)], tamper=lambda replies: gap(replies, at=1))
-    with lossy as pair, pytest.raises(IncompleteBatchError) as caught:
-        run(every(batches(pair, gap_timeout=0.05)))
-    assert sorted(caught.value.batches) == [3, 4, 5]
 
 
 def test_a_one_way_operation_has_no_batches() -> None:
