@@ -12,7 +12,7 @@ from mtosi_jms.broker import BrokerProcess, Endpoints, find_java, free_ports, st
 from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jars import fetch_client
 
-from .commands import Command
+from ..processes import Program
 from .ems import compiled_ems
 
 AT_ONCE = {"jacorb.notification.consumer.backout_interval": 50, "jacorb.retry_interval": 20}
@@ -50,12 +50,12 @@ def jacorb_address(jacorb: BrokerProcess) -> str:
 
 
 @pytest.fixture
-def commands() -> Iterator[list[Command]]:
-    """Commands that end with the test."""
-    made: list[Command] = []
+def commands() -> Iterator[list[Program]]:
+    """Programs that end with the test."""
+    made: list[Program] = []
     yield made
     for one in made:
-        one.close()
+        one.kill()
 
 
 @pytest.fixture(scope="session")

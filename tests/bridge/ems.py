@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..java_tools import once
+from ..processes import Program
 
 HERE = Path(__file__).parent
 COMPILER = ("org.jacorb:jacorb-idl-compiler:3.9", "java_cup:java_cup:0.9e")
 ORB = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
 USER, PASSWORD = "nms", "s3cr3t-of-nms"
-SOON = 60.0
 
 
 def compiled_ems(java: Any, jacorb: Sequence[Path]) -> list[str]:
@@ -37,7 +36,7 @@ def compiled_ems(java: Any, jacorb: Sequence[Path]) -> list[str]:
     ]
 
 
-class Ems:
+class Ems(Program):
     """A running element manager.
 
     Args:
@@ -56,55 +55,13 @@ class Ems:
         naming: tuple[str, str] | tuple[()] = (),
         password: str = PASSWORD,
     ) -> None:
+        super().__init__([*command, password, str(ior), "" if channel is None else str(channel), *naming])
         self.ior = ior
-        self.said: list[str] = []
-        self._changed = threading.Condition()
-        self._process = subprocess.Popen(
-            [*command, password, str(ior), "" if channel is None else str(channel), *naming],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
         self.await_line("ready")
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with self._changed:
-                self.said.append(line.rstrip())
-                self._changed.notify_all()
-        with self._changed:
-            self.said.append("gone")
-            self._changed.notify_all()
-
-    def await_line(self, line: str, count: int = 1) -> None:
-        """Returns when it said a line so often."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.said.count(line) >= count or "gone" in self.said, SOON)
-            assert self.said.count(line) >= count, self.said
 
     def do(self, line: str) -> None:
         """Has it do something, and returns when it is done."""
-        assert self._process.stdin is not None
         word = f"did {line.split(maxsplit=1)[0]}"
-        before = self.said.count(word)
-        self._process.stdin.write(f"{line}\n")
-        self._process.stdin.flush()
+        before = self.count(word)
+        self.say(line)
         self.await_line(word, before + 1)
-
-    def kill(self) -> None:
-        """Ends it at once."""
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kill()

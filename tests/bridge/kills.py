@@ -20,7 +20,7 @@ from mtosi_jms.jms import Topic
 from mtosi_jms.spool import Inbox, InboxReceiver, handed_out
 from mtosi_jms.transport import Backoff, connect
 
-from .commands import Command
+from ..processes import Program, command
 
 PATIENCE = 60.0
 TOPIC = "bridged.alarms"
@@ -152,8 +152,9 @@ class Stage:
         self._dead = threading.Event()
         self._bridge = self._bridged()
 
-    def _bridged(self) -> Command:
-        made = Command("bridge", *self._words, environment={"XDG_STATE_HOME": str(self._folder / "state")})
+    def _bridged(self) -> Program:
+        environment = {"XDG_STATE_HOME": str(self._folder / "state")}
+        made = command("bridge", *self._words, environment=environment)
         made.await_line("ready:")
         return made
 
@@ -234,7 +235,7 @@ class Stage:
             channel.close()
 
     def _kill_bridge(self) -> list[int]:
-        self._bridge.close()
+        self._bridge.kill()
         self._dead.set()
         self._bridge = self._bridged()
         return []
@@ -264,7 +265,7 @@ class Stage:
 
     def close(self) -> None:
         """Ends all of them."""
-        self._bridge.close()
+        self._bridge.kill()
         self._subscriber.close()
         self._service.kill()
         self._broker.kill()

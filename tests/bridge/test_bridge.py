@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any as Anything
 
@@ -15,24 +13,18 @@ import pytest
 from mtosi_jms.bridge import (
     LOSS_CLEARED,
     LOSS_OCCURRED,
-    Bridge,
-    BridgeFactory,
     BridgeOptions,
     BridgeRules,
     BridgeStatus,
     EventLoss,
-    ExternalEndpoint,
-    ExternalEndpointRole,
     FlowStyle,
-    JMSDestination,
-    JMSDestinationType,
     MessageType,
 )
-from mtosi_jms.bridge.endpoints import EventSource, Grouping
+from mtosi_jms.bridge.endpoints import Grouping
 from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, any_of
 from mtosi_jms.bridge.filters import to_etcl
 from mtosi_jms.bridge.omg import message_of
-from mtosi_jms.bridge.qos import PERSISTENT, qos
+from mtosi_jms.bridge.qos import qos
 from mtosi_jms.errors import (
     BridgeAlreadyStarted,
     BridgeInactive,
@@ -51,130 +43,54 @@ from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, JmsMessage, Queue
 from mtosi_jms.jms.selector import parse
 from mtosi_jms.spool import Outbox
 from mtosi_jms.testing import InterceptedConnection, MemoryChannel
-from mtosi_jms.transport import Backoff, Connection, connect
+from mtosi_jms.transport import Connection, connect
 
-PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
-SOURCE, SINK = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
-ONE, MANY = MessageType.STRUCTURED_EVENT, MessageType.SEQUENCE_EVENT
-QUEUE = JMSDestination(JMSDestinationType.QUEUE, "q")
-SOON = 30.0
-QUICK: dict[str, Anything] = {"backoff": Backoff(0.01, 0.02, 0.0), "pacing": 0.05}
-
-
-def jms(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndpoint:
-    return ExternalEndpoint(role, QUEUE, style, MessageType.JMS_MESSAGE)
-
-
-def channel_end(role: ExternalEndpointRole, style: FlowStyle = PUSH, type: MessageType = ONE) -> ExternalEndpoint:
-    return ExternalEndpoint(role, 0, style, type)
-
-
-def event(number: int, **header: Anything) -> StructuredEvent:
-    fields = tuple(Property(name, value) for name, value in qos(**header).items())
-    return StructuredEvent("d", "t", variable_header=fields, filterable_data=(Property("n", any_of(number)),))
-
-
-def number(one: StructuredEvent | JmsMessage) -> Anything:
-    if isinstance(one, JmsMessage):
-        return one.properties.get("$fd_n", one.properties.get("n"))
-    found = one.get("n")
-    return None if found is None else found.value
-
-
-class World:
-    """A channel with the semantics of a queue, a provider, and a factory of bridges between them."""
-
-    def __init__(self, name: str) -> None:
-        self.url = f"memory:{name}"
-        self.channel = MemoryChannel("channel", queue=True)
-        self.connection: Connection = connect(self.url)
-        self.connection.start()
-        self.session = self.connection.session()
-        self.broken = False
-        self.opened: list[Connection] = []
-        self.factories: list[BridgeFactory] = []
-
-    def open(self) -> Connection:
-        if self.broken:
-            raise TransportError("the provider is down")
-        made = connect(self.url)
-        self.opened.append(made)
-        return made
-
-    def break_provider(self) -> None:
-        self.broken = True
-        for one in self.opened:
-            one.close()
-
-    def factory(self, **options: Anything) -> BridgeFactory:
-        made = BridgeFactory({0: self.channel}, {"": self.open}, BridgeOptions(**{**QUICK, **options}))
-        self.factories.append(made)
-        return made
-
-    def bridge(self, source: ExternalEndpoint, sink: ExternalEndpoint, **options: Anything) -> Bridge:
-        bridge, _ = self.factory(**options).create_bridge(source, sink)
-        return bridge
-
-    def received(self, count: int) -> list[JmsMessage]:
-        consumer = self.session.consumer(Queue("q"))
-        found = []
-        for _ in range(count):
-            delivery = consumer.receive(SOON)
-            assert delivery is not None, f"{len(found)} of {count} messages came"
-            delivery.acknowledge()
-            found.append(delivery.message)
-        consumer.close()
-        return found
-
-    def nothing_waits(self) -> bool:
-        return self.session.browse(Queue("q")) == []
-
-    def push(self, *events: StructuredEvent) -> None:
-        sink = self.channel.event_sink()
-        sink.connect()
-        sink.push(events)
-        sink.disconnect()
-
-    def pulled(self, count: int) -> list[StructuredEvent]:
-        source: EventSource = self.channel.event_source(PULL)
-        source.connect()
-        found = [one for _ in range(count) for one in source.pull(timeout=SOON)]
-        source.disconnect()
-        return found
-
-    def close(self) -> None:
-        for one in self.factories:
-            one.close()
-        self.connection.close()
-        self.channel.close()
+from .bridges import (
+    MANY,
+    PULL,
+    PUSH,
+    QUEUE,
+    RELIABLE,
+    SINK,
+    SOON,
+    SOURCE,
+    STYLES,
+    TYPES,
+    World,
+    channel_end,
+    event,
+    jms,
+    number,
+    to_channel,
+    to_jms,
+)
 
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    made = World(request.node.name)
+    made = World(request.node.name, MemoryChannel("channel", queue=True))
     yield made
     made.close()
 
 
-@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
-@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@TYPES
+@STYLES
 @pytest.mark.obligation("000-B1", "000-B2", "000-B3", "000-B4", "000-QO5", "000-EJ15")
 def test_from_the_channel_to_jms(world: World, style: FlowStyle, type: MessageType) -> None:
-    world.bridge(channel_end(SOURCE, style, type), jms(SINK)).start_bridge()
-    world.push(*(event(number) for number in range(120)))
+    world.bridge(to_jms(style, type))
+    world.push(*range(120))
     found = world.received(120)
     assert [number(one) for one in found] == list(range(120))
     assert len({one.properties[DUPLICATE_ID] for one in found}) == 120
 
 
-@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
+@TYPES
 @pytest.mark.parametrize(("receives", "sends"), [(PUSH, PUSH), (PULL, PUSH), (PULL, PULL)], ids=str)
 @pytest.mark.obligation("000-B1", "000-B3", "000-B4", "000-QO5", "000-EJ15", "000-X10")
 def test_from_jms_to_the_channel(world: World, receives: FlowStyle, sends: FlowStyle, type: MessageType) -> None:
-    world.bridge(jms(SOURCE, receives), channel_end(SINK, sends, type)).start_bridge()
-    for number_ in range(120):
-        world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
-    assert [number(one) for one in world.pulled(120)] == list(range(120))
+    world.bridge(to_channel(receives, sends, type))
+    world.send(*range(120))
+    assert world.pulled(120) == list(range(120))
 
 
 class Counting(MemoryChannel):
@@ -198,25 +114,25 @@ class Counting(MemoryChannel):
 
 
 @pytest.mark.obligation("000-B13")
-@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@STYLES
 def test_making_a_bridge_makes_its_proxies(world: World, style: FlowStyle) -> None:
     """Of the style and grouping that the endpoints say, before the bridge starts; the start makes no others."""
     world.channel.close()
     world.channel = made = Counting("counting", queue=True)
-    bridge = world.bridge(channel_end(SOURCE, style, MANY), jms(SINK))
+    bridge = world.stopped(to_jms(style, MANY))
     assert made.made == [("source", style, Grouping.SEQUENCE_EVENT)]
     bridge.start_bridge()
     assert len(made.made) == 1
-    world.bridge(jms(SOURCE, PULL), channel_end(SINK, style))
+    world.stopped(to_channel(PULL, style))
     assert made.made[1:] == [("sink", style, Grouping.STRUCTURED_EVENT)]
 
 
 @pytest.mark.obligation("000-B10", "000-B11", "000-B12", "000-B14", "000-B21")
 def test_the_factory(world: World) -> None:
     factory = world.factory()
-    source, sink = channel_end(SOURCE), jms(SINK)
+    source, sink = to_jms()
     first, first_id = factory.create_bridge(source, sink)
-    second, second_id = factory.create_bridge(jms(SOURCE), channel_end(SINK))
+    second, second_id = factory.create_bridge(*to_channel())
     assert first_id != second_id
     assert factory.get_all_bridges() == [first_id, second_id]
     assert factory.get_bridge_with_id(second_id) is second
@@ -252,17 +168,14 @@ class Lossy(InterceptedConnection):
 @pytest.mark.parametrize("towards", ["JMS", "channel"])
 @pytest.mark.obligation("CON6")
 def test_a_bridge_that_has_lost_jms_is_not_active(world: World, towards: str) -> None:
-    ends = (channel_end(SOURCE), jms(SINK)) if towards == "JMS" else (jms(SOURCE), channel_end(SINK))
+    ends = to_jms() if towards == "JMS" else to_channel()
     lossy: list[Lossy] = []
 
     def open_lossy() -> Connection:
         lossy.append(Lossy(world.open()))
         return lossy[-1]
 
-    factory = BridgeFactory({0: world.channel}, {"": open_lossy}, BridgeOptions(**QUICK))
-    world.factories.append(factory)
-    bridge, _ = factory.create_bridge(*ends)
-    bridge.start_bridge()
+    bridge = world.bridge(ends, opened=open_lossy)
     assert bridge.get_status() is BridgeStatus.ACTIVE
     lossy[-1].there = False
     assert bridge.get_status() is BridgeStatus.INACTIVE
@@ -273,18 +186,10 @@ def test_a_bridge_that_has_lost_jms_is_not_active(world: World, towards: str) ->
 @pytest.mark.parametrize("towards", ["JMS", "channel"])
 @pytest.mark.obligation("000-B15", "000-B16", "000-B17", "000-B19", "000-B20", "000-X8", "000-X9")
 def test_the_life_of_a_bridge(world: World, towards: str) -> None:
-    ends = (channel_end(SOURCE), jms(SINK)) if towards == "JMS" else (jms(SOURCE), channel_end(SINK))
-    bridge = world.bridge(*ends)
+    ends = to_jms() if towards == "JMS" else to_channel()
+    bridge = world.stopped(ends)
 
-    def give(number_: int) -> None:
-        if towards == "JMS":
-            world.push(event(number_))
-        else:
-            world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
-
-    def taken(count: int) -> list[Anything]:
-        return [number(one) for one in (world.received(count) if towards == "JMS" else world.pulled(count))]
-
+    give, taken = (world.push, world.numbers) if towards == "JMS" else (world.send, world.pulled)
     with pytest.raises(BridgeInactive):
         bridge.stop_bridge()
     bridge.start_bridge()
@@ -313,44 +218,29 @@ def test_the_life_of_a_bridge(world: World, towards: str) -> None:
     assert all(one is not None for one in world.opened)
 
 
-@pytest.fixture
-def losses() -> tuple[list[str], Callable[[str, str], None], threading.Event]:
-    told: list[str] = []
-    cleared = threading.Event()
-
-    def tell(what: str, reason: str) -> None:
-        told.append(what)
-        if what == LOSS_CLEARED:
-            cleared.set()
-
-    return told, tell, cleared
-
-
 @pytest.mark.parametrize("towards", ["JMS", "JMS pulled", "channel", "channel asked", "channel pulls"])
 @pytest.mark.obligation("000-B15", "000-B18")
-def test_a_lost_channel_is_told_and_found_again(world: World, losses: Anything, towards: str) -> None:
-    told, tell, cleared = losses
+def test_a_lost_channel_is_told_and_found_again(world: World, towards: str) -> None:
     ends = {
-        "JMS": (channel_end(SOURCE), jms(SINK)),
-        "JMS pulled": (channel_end(SOURCE, PULL), jms(SINK)),
-        "channel": (jms(SOURCE), channel_end(SINK)),
-        "channel asked": (jms(SOURCE, PULL), channel_end(SINK, type=MANY)),
-        "channel pulls": (jms(SOURCE, PULL), channel_end(SINK, PULL)),
+        "JMS": to_jms(),
+        "JMS pulled": to_jms(PULL),
+        "channel": to_channel(),
+        "channel asked": to_channel(PULL, type=MANY),
+        "channel pulls": to_channel(PULL, PULL),
     }[towards]
-    bridge = world.bridge(*ends, on_loss=tell)
-    bridge.start_bridge()
+    bridge = world.bridge(ends)
     world.channel.break_down()
     if not towards.startswith("JMS"):
-        world.session.send(Queue("q"), JmsMessage(properties={"n": 7}))
+        world.send(7)
     assert bridge.get_status() is BridgeStatus.INACTIVE
     world.channel.recover()
-    assert cleared.wait(SOON)
-    assert told == [LOSS_OCCURRED, LOSS_CLEARED]
+    assert world.cleared.wait(SOON)
+    assert world.losses == [LOSS_OCCURRED, LOSS_CLEARED]
     if towards.startswith("JMS"):
-        world.push(event(7))
-        assert number(world.received(1)[0]) == 7
+        world.push(7)
+        assert world.numbers(1) == [7]
     else:
-        assert number(world.pulled(1)[0]) == 7
+        assert world.pulled(1) == [7]
     assert bridge.get_status() is BridgeStatus.ACTIVE
 
 
@@ -359,82 +249,70 @@ def lost(loss: EventLoss) -> Sequence[JmsMessage]:
     return [JmsMessage(properties={"n": f"{loss.source} {'over' if loss.over else 'begins'}"})]
 
 
-@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@STYLES
 @pytest.mark.parametrize("stored", [False, True], ids=["sent", "outbox"])
-def test_jms_is_told_of_losses_between_the_events(
-    world: World, losses: Anything, style: FlowStyle, stored: bool, tmp_path: Path
-) -> None:
-    told, tell, cleared = losses
+def test_jms_is_told_of_losses_between_the_events(world: World, style: FlowStyle, stored: bool, tmp_path: Path) -> None:
     with ExitStack() as stack:
         outbox = stack.enter_context(Outbox(tmp_path)) if stored else None
-        bridge = world.bridge(
-            channel_end(SOURCE, style), jms(SINK), on_loss=tell, loss_mapper=lost, outbox=outbox, watch=0.1
-        )
+        bridge = world.stopped(to_jms(style), loss_mapper=lost, outbox=outbox, watch=0.1)
         stack.callback(bridge.destroy)
         bridge.start_bridge()
-        world.push(event(1))
-        first = world.received(1)
+        world.push(1)
+        assert world.numbers(1) == [1]
         bridge.tell_loss(EventLoss(source="EMS", over=False, reason="it says so"))
         world.channel.break_down()
         began = world.received(2)
         world.channel.recover()
-        assert cleared.wait(SOON)
+        assert world.cleared.wait(SOON)
         bridge.tell_loss(EventLoss(source="EMS", over=True, reason="it says so"))
         rest = world.received(1)
-        world.push(event(2))
+        world.push(2)
         rest += world.received(1)
-    assert [number(one) for one in first + began] == [1, "EMS begins", "channel begins"]
+    assert [number(one) for one in began] == ["EMS begins", "channel begins"]
     assert [number(one) for one in rest] == ["EMS over", 2]  # that of the channel was not the last
-    assert told == [LOSS_OCCURRED, LOSS_OCCURRED, LOSS_CLEARED, LOSS_CLEARED]
+    assert world.losses == [LOSS_OCCURRED, LOSS_OCCURRED, LOSS_CLEARED, LOSS_CLEARED]
     assert len({one.properties[DUPLICATE_ID] for one in began + rest}) == 4
 
 
 def test_jms_is_told_of_a_loss_when_it_is_there_again(world: World) -> None:
-    bridge = world.bridge(
-        channel_end(SOURCE), jms(SINK), loss_mapper=lost, on_loss=lambda *_: None, watch=0.02, patience=0.05
-    )
-    bridge.start_bridge()
+    bridge = world.bridge(to_jms(), loss_mapper=lost, watch=0.02, patience=0.05)
     world.break_provider()
     bridge.tell_loss(EventLoss(source="EMS", over=False, reason="it says so"))
-    world.push(event(1))
+    world.push(1)
     bridge.tell_loss(EventLoss(source="EMS", over=True, reason="it says so"))
     world.broken = False
-    found = [number(one) for one in world.received(3)]
+    found = world.numbers(3)
     assert sorted(found, key=str) == [1, "EMS begins", "EMS over"]
     assert found.index("EMS begins") < min(found.index("EMS over"), found.index(1))
     bridge.destroy()
 
 
-def test_a_loss_without_a_message(world: World, losses: Anything) -> None:
-    told, tell, _ = losses
-    for ends in ((channel_end(SOURCE), jms(SINK)), (jms(SOURCE), channel_end(SINK))):
-        bridge = world.bridge(*ends, on_loss=tell)
-        bridge.start_bridge()
+def test_a_loss_without_a_message(world: World) -> None:
+    for ends in (to_jms(), to_channel()):
+        bridge = world.bridge(ends)
         bridge.tell_loss(EventLoss(source="EMS", over=False, reason="it says so"))
         bridge.destroy()
-    assert told == [LOSS_OCCURRED] * 2
+    assert world.losses == [LOSS_OCCURRED] * 2
     assert world.nothing_waits()
 
 
-@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@STYLES
 @pytest.mark.obligation("000-B18", "000-T4")
 def test_nothing_is_lost_where_the_provider_is_down(world: World, style: FlowStyle) -> None:
-    bridge = world.bridge(channel_end(SOURCE, style), jms(SINK), patience=0.05)
-    bridge.start_bridge()
+    bridge = world.bridge(to_jms(style), patience=0.05)
     world.break_provider()
     assert bridge.get_status() is BridgeStatus.INACTIVE
-    for number_ in range(5):
-        world.push(event(number_))
+    for one in range(5):
+        world.push(one)
     world.broken = False
-    assert [number(one) for one in world.received(5)] == list(range(5))
+    assert world.numbers(5) == list(range(5))
 
 
 def test_a_source_of_jms_that_is_lost_is_opened_again(world: World) -> None:
-    bridge = world.bridge(jms(SOURCE, PULL), channel_end(SINK))
-    bridge.start_bridge()
+    world.bridge(to_channel(PULL))
     world.opened[0].close()
-    world.session.send(Queue("q"), JmsMessage(properties={"n": 1}))
-    assert number(world.pulled(1)[0]) == 1
+    world.send(1)
+    assert world.pulled(1) == [1]
     assert len(world.opened) == 2
 
 
@@ -470,7 +348,7 @@ def ids(found: list[JmsMessage]) -> list[Anything]:
     return [one.properties[DUPLICATE_ID] for one in found]
 
 
-@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
+@STYLES
 @pytest.mark.parametrize("event_", [NAMED, UNNAMED], ids=["named", "unnamed"])
 @pytest.mark.obligation("000-X20")
 def test_what_comes_again_has_its_id_and_what_is_equal_another(
@@ -486,10 +364,7 @@ def test_what_comes_again_has_its_id_and_what_is_equal_another(
         return Failing(connect(world.url), failing.pop()) if failing else connect(world.url)
 
     world.push(event_, event_, event_, event_)
-    factory = BridgeFactory({0: world.channel}, {"": opened}, BridgeOptions(**{**QUICK, "patience": 0.0, "batch": 2}))
-    world.factories.append(factory)
-    bridge, _ = factory.create_bridge(channel_end(SOURCE, style, MANY), jms(SINK))
-    bridge.start_bridge()
+    world.bridge(to_jms(style, MANY), opened=opened, patience=0.0, batch=2)
     found = ids(world.received(6 if style is PUSH else 4))
     if style is PUSH:
         assert found[:2] == found[2:4]
@@ -503,8 +378,7 @@ def test_an_event_that_names_itself_has_its_id_after_a_crash_too(world: World) -
     """One that does not gets an id of its own: it may be another event."""
     found = []
     for _ in range(2):
-        bridge = world.bridge(channel_end(SOURCE), jms(SINK))
-        bridge.start_bridge()
+        bridge = world.bridge(to_jms())
         world.push(NAMED, UNNAMED)
         found.append(ids(world.received(2)))
         bridge.destroy()
@@ -515,7 +389,7 @@ def test_an_event_that_names_itself_has_its_id_after_a_crash_too(world: World) -
 
 @pytest.mark.parametrize("reliability", [0, 1])
 def test_messages_have_ids_whatever_their_delivery_mode(world: World, reliability: int) -> None:
-    world.bridge(channel_end(SOURCE), jms(SINK)).start_bridge()
+    world.bridge(to_jms())
     world.push(event(1, EventReliability=reliability))
     (found,) = world.received(1)
     assert found.delivery_mode is (DeliveryMode.PERSISTENT if reliability else DeliveryMode.NON_PERSISTENT)
@@ -528,8 +402,7 @@ def test_a_sequence_number_is_no_part_of_the_id(world: World) -> None:
     world.channel = MemoryChannel("acks", queue=True, acknowledges=True)
     found = []
     for before in ([event(0)], []):
-        bridge = world.bridge(channel_end(SOURCE), jms(SINK))
-        bridge.start_bridge()
+        bridge = world.bridge(to_jms())
         world.push(*before, NAMED)
         messages = world.received(len(before) + 1)
         found.append((messages[-1].properties["$ohf_SequenceNumber"], messages[-1].properties[DUPLICATE_ID]))
@@ -565,61 +438,49 @@ class Refusing:
 
 def test_a_batch_goes_in_transactions(world: World) -> None:
     done: list[str] = []
-    opened = world.open
-    world.open = lambda: Refusing(opened(), done)  # type: ignore[method-assign,assignment,return-value]
-    bridge = world.bridge(channel_end(SOURCE, PULL, MANY), jms(SINK), batch=4)
-    world.push(*(event(n) for n in range(10, 20)))
+    bridge = world.stopped(to_jms(PULL, MANY), opened=lambda: Refusing(world.open(), done), batch=4)
+    world.push(*range(10, 20))
     bridge.start_bridge()
-    assert [number(one) for one in world.received(10)] == list(range(10, 20))
+    assert world.numbers(10) == list(range(10, 20))
     assert done == [*["send"] * 4, "commit", *["send"] * 4, "commit", *["send"] * 2, "commit"]
 
 
-@pytest.mark.parametrize("style", [PUSH, PULL])
+@STYLES
 def test_one_of_a_batch_is_refused_and_the_others_go_on(world: World, style: FlowStyle) -> None:
-    parked: list[Anything] = []
-    opened = world.open
-    world.open = lambda: Refusing(opened(), [])  # type: ignore[method-assign,assignment,return-value]
-    bridge = world.bridge(
-        channel_end(SOURCE, style, MANY), jms(SINK), on_parked=lambda what, error: parked.append((number(what), error))
-    )
-    world.push(*(event(n) for n in range(6)))
+    bridge = world.stopped(to_jms(style, MANY), opened=lambda: Refusing(world.open(), []))
+    world.push(*range(6))
     bridge.start_bridge()
-    assert [number(one) for one in world.received(5)] == [0, 1, 2, 4, 5]
-    assert [(n, str(error)) for n, error in parked] == [(3, "no threes")]
+    assert world.numbers(5) == [0, 1, 2, 4, 5]
+    assert [(number(what), str(error)) for what, error in world.parked] == [(3, "no threes")]
     assert world.nothing_waits()
 
 
 @pytest.mark.obligation("000-EJ14")
 def test_what_cannot_become_a_message_is_parked_and_the_others_go_on(world: World) -> None:
-    parked: list[Anything] = []
-    bridge = world.bridge(channel_end(SOURCE), jms(SINK), on_parked=lambda what, error: parked.append((what, error)))
     bad = replace(event(1), variable_header=(Property("EventReliability", any_of("x")),))
-    bridge.start_bridge()
-    world.push(event(0), bad, event(2))
-    assert [number(one) for one in world.received(2)] == [0, 2]
-    assert [what for what, _ in parked] == [bad]
-    assert "EventReliability" in str(parked[0][1])
+    world.bridge(to_jms())
+    world.push(0, bad, 2)
+    assert world.numbers(2) == [0, 2]
+    assert [what for what, _ in world.parked] == [bad]
+    assert "EventReliability" in str(world.parked[0][1])
 
 
 def test_a_message_that_cannot_become_an_event_is_parked(world: World) -> None:
-    parked: list[Anything] = []
-    bridge = world.bridge(jms(SOURCE), channel_end(SINK), on_parked=lambda what, error: parked.append(what.body))
-    bridge.start_bridge()
+    world.bridge(to_channel())
     world.session.send(Queue("q"), JmsMessage(body=b"\xff"))
-    world.session.send(Queue("q"), JmsMessage(properties={"n": 1}))
-    assert number(world.pulled(1)[0]) == 1
-    assert parked == [b"\xff"]
+    world.send(1)
+    assert world.pulled(1) == [1]
+    assert [what.body for what, _ in world.parked] == [b"\xff"]
 
 
 def test_the_outbox_takes_events_while_the_provider_is_down(world: World, tmp_path: Path) -> None:
     world.broken = True
     with Outbox(tmp_path) as outbox:
-        bridge = world.bridge(channel_end(SOURCE), jms(SINK), outbox=outbox)
-        bridge.start_bridge()
+        bridge = world.bridge(to_jms(), outbox=outbox)
         assert bridge.get_status() is BridgeStatus.ACTIVE
-        world.push(*(event(number_) for number_ in range(20)))
+        world.push(*range(20))
         world.broken = False
-        assert [number(one) for one in world.received(20)] == list(range(20))
+        assert world.numbers(20) == list(range(20))
         with pytest.raises(UnsupportedTransaction):
             bridge.enable_transaction(2, 0)
         bridge.destroy()
@@ -631,26 +492,24 @@ def test_a_mapper_chooses_messages_and_destinations(world: World) -> None:
         assert made is not None
         return [made, replace(made, destination=Queue("other"))]
 
-    world.bridge(channel_end(SOURCE), jms(SINK), mapper=twice).start_bridge()
-    world.push(event(1))
+    world.bridge(to_jms(), mapper=twice)
+    world.push(1)
     (first,) = world.received(1)
-    delivery = world.session.consumer(Queue("other")).receive(SOON)
-    assert delivery is not None
-    assert delivery.message.properties[DUPLICATE_ID] != first.properties[DUPLICATE_ID]
+    (other,) = world.received(1, "other")
+    assert other.properties[DUPLICATE_ID] != first.properties[DUPLICATE_ID]
 
 
 @pytest.mark.obligation("003-4")
 def test_filters_at_the_channel_and_selectors_at_jms(world: World) -> None:
-    world.bridge(channel_end(SOURCE), jms(SINK), constraint=to_etcl(parse("n BETWEEN 3 AND 5"))).start_bridge()
-    world.push(*(event(number_) for number_ in range(9)))
-    assert [number(one) for one in world.received(3)] == [3, 4, 5]
+    world.bridge(to_jms(), constraint=to_etcl(parse("n BETWEEN 3 AND 5")))
+    world.push(*range(9))
+    assert world.numbers(3) == [3, 4, 5]
 
 
 def test_a_selector_at_jms(world: World) -> None:
-    world.bridge(jms(SOURCE), channel_end(SINK), selector="n > 1").start_bridge()
-    for number_ in range(4):
-        world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
-    assert [number(one) for one in world.pulled(2)] == [2, 3]
+    world.bridge(to_channel(), selector="n > 1")
+    world.send(*range(4))
+    assert world.pulled(2) == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -661,96 +520,90 @@ def test_a_selector_at_jms(world: World) -> None:
 @pytest.mark.obligation("000-C3", "000-Q2")
 def test_quality_of_service_that_the_tables_do_not_have(world: World, asked: Anything) -> None:
     with pytest.raises(UnsupportedQoS):
-        world.factory(qos=asked).create_bridge(channel_end(SOURCE), jms(SINK))
+        world.factory(qos=asked).create_bridge(*to_jms())
 
 
 @pytest.mark.obligation("000-A1", "000-A2", "000-A3", "000-A4", "000-A8", "000-A10", "000-A12")
-@pytest.mark.parametrize("style", [PUSH, PULL], ids=lambda one: one.name)
-@pytest.mark.parametrize("type", [ONE, MANY], ids=lambda one: one.name)
+@STYLES
+@TYPES
 def test_events_are_acknowledged_and_known_when_they_come_again(
     world: World, style: FlowStyle, type: MessageType
 ) -> None:
     world.channel = MemoryChannel("acks", queue=True, acknowledges=True)
-    asked = qos(EventReliability=PERSISTENT, ConnectionReliability=PERSISTENT, DeliveryReliability=1)
-    bridge = world.bridge(channel_end(SOURCE, style, type), jms(SINK), qos=asked)
-    bridge.start_bridge()
-    world.push(*(event(number_) for number_ in range(10)))
-    assert [number(one) for one in world.received(10)] == list(range(10))
+    bridge = world.bridge(to_jms(style, type), qos=RELIABLE)
+    world.push(*range(10))
+    assert world.numbers(10) == list(range(10))
     world.channel.resend()
-    world.push(event(10))
-    assert [number(one) for one in world.received(1)] == [10]
+    world.push(10)
+    assert world.numbers(1) == [10]
     bridge.destroy()
     assert world.channel.waiting() == 0
 
 
 @pytest.mark.obligation("000-T3", "000-T6", "000-T7")
 def test_transactions_towards_jms(world: World) -> None:
-    bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+    bridge = world.stopped(to_jms())
     bridge.enable_transaction(3, 0)
     with pytest.raises(TransactionAlreadyActive):
         bridge.enable_transaction(3, 0)
     bridge.start_bridge()
-    world.push(*(event(number_) for number_ in range(7)))
-    assert [number(one) for one in world.received(6)] == list(range(6))
+    world.push(*range(7))
+    assert world.numbers(6) == list(range(6))
     assert world.nothing_waits()
     with pytest.raises(TransactionActive):
         bridge.disable_transaction()
-    assert [number(one) for one in world.received(1)] == [6]
+    assert world.numbers(1) == [6]
     bridge.disable_transaction()
-    world.push(event(7))
-    assert number(world.received(1)[0]) == 7
+    world.push(7)
+    assert world.numbers(1) == [7]
 
 
 @pytest.mark.obligation("000-T1", "000-T4", "000-T6")
 def test_a_transaction_that_is_lost_goes_again(world: World) -> None:
-    bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+    bridge = world.stopped(to_jms())
     bridge.enable_transaction(3, 0)
     bridge.start_bridge()
-    world.push(event(0), event(1))
-    world.push(event(2))
+    world.push(0, 1)
+    world.push(2)
     assert len(world.received(3)) == 3
-    world.push(event(3), event(4))
+    world.push(3, 4)
     world.break_provider()
     world.broken = False
-    world.push(event(5))
-    assert sorted(number(one) for one in world.received(3)) == [3, 4, 5]
+    world.push(5)
+    assert sorted(world.numbers(3)) == [3, 4, 5]
 
 
 @pytest.mark.obligation("000-T6")
 def test_a_transaction_whose_time_is_over(world: World) -> None:
-    bridge = world.bridge(channel_end(SOURCE), jms(SINK))
+    bridge = world.stopped(to_jms())
     bridge.enable_transaction(100, 0.05)
     bridge.start_bridge()
-    world.push(event(0), event(1))
-    assert [number(one) for one in world.received(2)] == [0, 1]
+    world.push(0, 1)
+    assert world.numbers(2) == [0, 1]
 
 
 @pytest.mark.obligation("000-T3", "000-T6", "000-T7")
 def test_transactions_from_jms(world: World) -> None:
-    bridge = world.bridge(jms(SOURCE, PULL), channel_end(SINK, PULL))
+    bridge = world.stopped(to_channel(PULL, PULL))
     bridge.enable_transaction(2, 0)
     bridge.start_bridge()
-    for number_ in range(4):
-        world.session.send(Queue("q"), JmsMessage(properties={"n": number_}))
-    assert [number(one) for one in world.pulled(4)] == list(range(4))
+    world.send(*range(4))
+    assert world.pulled(4) == list(range(4))
     bridge.destroy()
     assert world.nothing_waits()
 
 
-@pytest.mark.parametrize(
-    "ends",
-    [(channel_end(SOURCE, PULL), jms(SINK)), (jms(SOURCE), channel_end(SINK)), (jms(SOURCE, PULL), channel_end(SINK))],
-)
+@pytest.mark.parametrize("ends", [to_jms(PULL), to_channel(), to_channel(PULL)])
 @pytest.mark.obligation("000-T3")
 def test_other_configurations_have_no_transactions(world: World, ends: Anything) -> None:
     with pytest.raises(UnsupportedTransaction):
-        world.bridge(*ends).enable_transaction(1, 0)
+        world.stopped(ends).enable_transaction(1, 0)
 
 
 @pytest.mark.parametrize("numbers", [(0, 0), (1, -1)])
 def test_transactions_of_nothing(world: World, numbers: tuple[int, int]) -> None:
     with pytest.raises(UnsupportedTransaction):
-        world.bridge(channel_end(SOURCE), jms(SINK)).enable_transaction(*numbers)
+        world.stopped(to_jms()).enable_transaction(*numbers)
 
 
 @pytest.mark.parametrize("option", [{"batch": 0}, {"pacing": 0}, {"patience": -1}, {"watch": 0}], ids=str)
@@ -762,18 +615,15 @@ def test_options_out_of_range(option: dict[str, Anything]) -> None:
 @pytest.mark.obligation("000-EJ14", "000-X20")
 def test_two_bridges_carry_events_there_and_back(world: World) -> None:
     """Nothing is lost; an event may come twice, under one id, and exactly once is never claimed."""
-    back = MemoryChannel("back", queue=True)
-    away = world.bridge(channel_end(SOURCE), jms(SINK), rules=BridgeRules())
-    factory = BridgeFactory({0: back}, {"": partial(connect, world.url)}, BridgeOptions(**QUICK))
-    home, _ = factory.create_bridge(jms(SOURCE), channel_end(SINK))
-    for one in (away, home):
-        one.start_bridge()
-    world.push(*(event(number_, Priority=7, EventReliability=1) for number_ in range(5)))
-    source = back.event_source(PULL)
+    back = World("other", MemoryChannel("back", queue=True))
+    world.bridge(to_jms(), rules=BridgeRules())
+    back.bridge(to_channel(), opened=world.open)
+    sent = [event(one, Priority=7, EventReliability=1) for one in range(5)]
+    world.push(*sent)
+    source = back.channel.event_source(PULL)
     source.connect()
-    found = [one for _ in range(5) for one in source.pull(timeout=SOON)]
-    factory.close()
-    assert [one.get("n") for one in found] == [any_of(number_) for number_ in range(5)]
-    assert [one.variable_header for one in found] == [
-        event(number_, Priority=7, EventReliability=1).variable_header for number_ in range(5)
+    found = [one for _ in sent for one in source.pull(timeout=SOON)]
+    back.close()
+    assert [(one.get("n"), one.variable_header) for one in found] == [
+        (one.get("n"), one.variable_header) for one in sent
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any as Anything
@@ -20,7 +20,8 @@ from mtosi_jms.notifications import event_name, events_in
 from mtosi_jms.soap import parse
 from mtosi_jms.transport import connect
 
-from .commands import SOON, Command
+from ..processes import Program, command
+from .bridges import SOON
 from .ems import PASSWORD, USER, Ems
 
 NVS = TypeCode.struct(
@@ -87,7 +88,7 @@ def received(url: str, name: str, count: int) -> list[JmsMessage]:
 @pytest.mark.slow
 @pytest.mark.obligation("000-B18", "000-X20")
 def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
-    orb: Anything, service: BrokerProcess, artemis: BrokerProcess, commands: list[Command], tmp_path: Path
+    orb: Anything, service: BrokerProcess, artemis: BrokerProcess, commands: list[Program], tmp_path: Path
 ) -> None:
     port = service.endpoints.ports["giop"]
     address, name, url = (
@@ -96,7 +97,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         artemis.endpoints.url("stomp"),
     )
     words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--mapping", "mtnm", "--json")
-    commands.append(Command("bridge", *words))
+    commands.append(command("bridge", *words))
     commands[0].await_line("ready")
     push(orb, address, *(alarm(number) for number in range(10)))
     found = received(url, name, 10)
@@ -109,7 +110,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
         commands[0].await_line("EventLossCleared")
         push(orb, address, *(alarm(number) for number in range(10, 15)))
         assert len({one.properties.get(DUPLICATE_ID, one.message_id) for one in received(url, name, 5)}) == 5
-        told = commands[0].end()
+        told = json.loads(commands[0].end())
     finally:
         again.kill()
     assert told == {"forwarded": 15, "left_out": 0, "losses": 1}
@@ -123,7 +124,7 @@ def test_an_element_manager_that_asks_for_a_login(
     channel_ior: Path,
     jacorb_address: str,
     artemis: BrokerProcess,
-    commands: list[Command],
+    commands: list[Program],
     tmp_path: Path,
 ) -> None:
     """Login, alarms, a loss that it tells, its end and a login again; subscribers are told of each loss."""
@@ -132,7 +133,7 @@ def test_an_element_manager_that_asks_for_a_login(
     ior = tmp_path / "ems.ior"
     words = ("--from", str(ior), "--login", USER, "--password-file", str(file), "--to", f"queue:{name}")
     with Ems(ems_command, ior, channel_ior) as ems:
-        commands.append(Command("bridge", *words, "--url", url, "--mapping", "mtnm", "--json"))
+        commands.append(command("bridge", *words, "--url", url, "--mapping", "mtnm", "--json"))
         commands[0].await_line("ready")
         push(orb, jacorb_address, alarm(0))
         ems.do("lose 20140725140203.0+0800 4711")
@@ -143,7 +144,7 @@ def test_an_element_manager_that_asks_for_a_login(
         commands[0].await_line("EventLossCleared: the element manager ended the session")
         push(orb, jacorb_address, alarm(1))
         found = received(url, name, 6)
-        told = commands[0].end()
+        told = json.loads(commands[0].end())
         ems.await_line("ended")
     events = [event for one in found for event in notified(one)]
     losses = [event for event in events if event_name(event) != "AlarmInformation"]
@@ -167,24 +168,6 @@ def test_a_login_that_is_refused(
     said = capsys.readouterr().err
     assert "getEmsSession is refused to 'nms'" in said
     assert "wrong-word" not in said
-
-
-class JavaConsumer:
-    """A program in Java that a channel pushes to."""
-
-    def __init__(self, command: list[str], address: str, constraint: str, folder: Path) -> None:
-        classes = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
-        defined = [*(f"-Dorg.omg.CORBA.{one}" for one in classes), "-DOAIAddr=127.0.0.1"]
-        self.process = subprocess.Popen(
-            [command[0], *defined, *command[1:], address, constraint], stdout=subprocess.PIPE, text=True, cwd=folder
-        )
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line == "ready\n", line
-
-    def lines(self) -> list[str]:
-        """What it was pushed, when the last has come."""
-        return self.process.communicate(timeout=SOON)[0].splitlines()
 
 
 def alarms() -> list[JmsMessage]:
@@ -212,7 +195,7 @@ def test_messages_reach_a_java_consumer_by_its_filter(
     java: Anything,
     java_url: Anything,
     artemis: BrokerProcess,
-    commands: list[Command],
+    commands: list[Program],
     tmp_path: Path,
     sink: str,
     by_java: bool,
@@ -223,10 +206,14 @@ def test_messages_reach_a_java_consumer_by_its_filter(
     login = {"MTOSI_JMS_USER": endpoints.user, "MTOSI_JMS_PASSWORD": endpoints.password}
     url = java_url("artemis", endpoints) if by_java else endpoints.url("stomp")
     words = ("--from", name, "--to", jacorb_address, "--url", url, "--json")
-    commands.append(Command("bridge", *words, environment=login))
+    commands.append(command("bridge", *words, environment=login))
     commands[-1].await_line("ready:")
     program = java.compiled(Path(__file__).with_name("ChannelConsumer.java"), jacorb_jars)
-    consumer = JavaConsumer(program, jacorb_address, to_etcl(parse_selector(filter_)), tmp_path)
+    classes = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
+    defined = [*(f"-Dorg.omg.CORBA.{one}" for one in classes), "-DOAIAddr=127.0.0.1"]
+    program = [program[0], *defined, *program[1:], jacorb_address, to_etcl(parse_selector(filter_))]
+    commands.append(Program(program, cwd=tmp_path))
+    assert commands[-1].line() == "ready"
     sent = alarms()
     with connect(url, user=endpoints.user, password=endpoints.password) as connection:
         session = connection.session()
@@ -238,9 +225,10 @@ def test_messages_reach_a_java_consumer_by_its_filter(
         for one in wanted
     ]
     told[-1] = told[-1].replace(" <end/>", " last=true <end/>")
-    assert consumer.lines() == told
+    assert commands[-1].lines(len(told)) == told
+    assert commands[-1].process.wait(SOON) == 0
     assert 10 < len(told) < len(sent)
-    assert commands[-1].end() == {"forwarded": len(sent), "left_out": 0, "losses": 0}
+    assert json.loads(commands[0].end()) == {"forwarded": len(sent), "left_out": 0, "losses": 0}
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.transport import Backoff
 
-from .ems import PASSWORD, SOON, USER, Ems
+from .bridges import SOON
+from .ems import PASSWORD, USER, Ems
 
 SOON_AGAIN = Backoff(0.05, 0.2, 0.0)
 Start = Callable[..., Ems]
@@ -103,7 +104,7 @@ def test_a_session_has_the_event_channel(start: Start, session: Callable[..., An
     ems.await_line("ended")
     with pytest.raises(IllegalStateError):
         made.event_channel()
-    assert "logged in" in ems.said
+    assert "logged in" in ems.told
 
 
 def test_the_element_manager_calls_the_session(start: Start, session: Callable[..., Anything]) -> None:
@@ -111,7 +112,7 @@ def test_the_element_manager_calls_the_session(start: Start, session: Callable[.
     session(ems, on_loss=told)
     ems.do("ping")
     ems.do("about")
-    assert "true true" in ems.said
+    assert "true true" in ems.told
     ems.do("lose 20140725140203.0+0800 4711")
     ems.do("alarms noon 4712")
     ems.do("clear 20140725150000.0Z")

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +18,7 @@ from mtosi_jms.bridge.event_json import event_from_json
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
 
-from .commands import SOON, Command
+from ..processes import Program, command
 from .ems import PASSWORD, Ems
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bridge.md").read_text(encoding="utf-8")
@@ -55,7 +54,7 @@ def test_from_an_element_manager_to_a_table(
     ems_command: list[str],
     channel_ior: Path,
     artemis: BrokerProcess,
-    commands: list[Command],
+    commands: list[Program],
     in_session: None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -69,10 +68,10 @@ def test_from_an_element_manager_to_a_table(
     bridge = words_of(FIRST, "bridge")
     service = f"corbaloc::127.0.0.1:{naming}/NameService"
     with Ems(ems_command, tmp_path / "ems.ior", channel_ior, (bridge[bridge.index("--ems") + 1], service)):
-        commands.append(Command(*replaced(words_of(FIRST, "subscribe"), topic=topic, landing=landings / "artemis")))
+        commands.append(command(*replaced(words_of(FIRST, "subscribe"), topic=topic, landing=landings / "artemis")))
         commands[0].await_line("ready")
         here = {"from": f"corbaname::127.0.0.1:{naming}", "password_file": password, "listen": "127.0.0.1", "to": topic}
-        commands.append(Command(*replaced(bridge, **here), "--json"))
+        commands.append(command(*replaced(bridge, **here), "--json"))
         commands[1].await_line("ready")
         channel = orb.channel(str(channel_ior))
         sink = channel.event_sink()
@@ -81,9 +80,8 @@ def test_from_an_element_manager_to_a_table(
         channel.close()
         assert commands[0].process.stdout is not None
         assert "NE-1 MAJOR 4711" in commands[0].process.stdout.readline()
-        assert commands[1].end() == {"forwarded": 1, "left_out": 0, "losses": 0}
-        commands[0].process.send_signal(signal.SIGTERM)
-        assert commands[0].process.wait(SOON) == 0
+        assert json.loads(commands[1].end()) == {"forwarded": 1, "left_out": 0, "losses": 0}
+        commands[0].end()
     assert "NE-1 MAJOR 4711" in in_memory(channel_ior, landings / "memory", tmp_path)
     words = words_of(FIRST, "alarms")
     capsys.readouterr()
