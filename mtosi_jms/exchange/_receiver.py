@@ -45,7 +45,7 @@ from mtosi_jms.patterns import Orphan as LateReply
 from mtosi_jms.soap import Envelope
 from mtosi_jms.spool import Landing
 from mtosi_jms.telemetry import Count, Telemetry
-from mtosi_jms.transport import Delivery, Session, dropped, is_open, redeliver
+from mtosi_jms.transport import Delivery, Session, Wakeup, dropped, is_open, redeliver
 
 log = logging.getLogger(__package__)
 
@@ -62,25 +62,6 @@ _SPELL: Final = 0.005
 
 _Holder: TypeAlias = PendingExchange | threading.Condition
 """Who receives for all: a blocking caller, or the receiving thread, named by the condition that wakes it."""
-
-
-class _Event:
-    """An event for one caller, cheaper than `threading.Event`. `set` is called with the receiver's lock held."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def wait(self, seconds: float | None) -> None:
-        """Wait for so many seconds at most. Then the event is clear again."""
-        self._lock.acquire(timeout=-1 if seconds is None else min(seconds, threading.TIMEOUT_MAX))
-
-    def set(self) -> None:
-        """End the wait; if nobody waits, the next wait ends at once."""
-        if self._lock.locked():
-            self._lock.release()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -202,7 +183,7 @@ class Receiver:
 
         Raises what ended the exchange, IllegalStateError: the requestor is closed, or another caller waits;
         TransportError: the provider failed; or what the landing raised."""
-        event = _Event()
+        event = Wakeup()
         with self._lock:
             self._forget_dropped()
             pending.enter(self.clock(), event.set)
@@ -296,7 +277,7 @@ class Receiver:
             raise IllegalStateError("the requestor is closed")
         return None
 
-    def _turn(self, pending: PendingExchange, event: _Event) -> Any:
+    def _turn(self, pending: PendingExchange, event: Wakeup) -> Any:
         """Return the next action for a caller; None: the caller has to receive for all now."""
         while True:
             with self._lock:
@@ -372,7 +353,8 @@ class Receiver:
 
         Messages that are ready are received for others too, one per waiting caller, because passing the role on costs
         more. If that fails, this caller keeps its reply; the next one that receives gets the error."""
-        delivery = self._ready() or self._await(pending)
+        early = self._is_early(pending)
+        delivery = (None if early else self._ready()) or self._await(pending, early=early)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
         served = False
         while delivery is not None:
@@ -388,6 +370,12 @@ class Receiver:
                 log.warning("receiving for others failed: %s: %s", type(error).__name__, error)
                 return
 
+    def _is_early(self, pending: PendingExchange | None) -> bool:
+        """Whether no clock can run out before a message that has come is received: one caller waits, and has time."""
+        if pending is None or self._listening or len(self._waiting) > 1 or len(self._consumers) > 1:
+            return False
+        return pending.patience(self.clock()) != 0
+
     def _ready(self) -> Delivery | None:
         for consumer in self._consumers:
             delivery = consumer.receive(0)
@@ -395,11 +383,12 @@ class Receiver:
                 return delivery
         return None
 
-    def _await(self, pending: PendingExchange | None) -> Delivery | None:
+    def _await(self, pending: PendingExchange | None, *, early: bool) -> Delivery | None:
         with self._lock:
-            for overdue in [*self._overdue, *([pending] if pending else [])]:
-                self._tick(overdue)
-            self._overdue.clear()
+            if not early:
+                for overdue in [*self._overdue, *([pending] if pending else [])]:
+                    self._tick(overdue)
+                self._overdue.clear()
             if self._closed or (pending and pending.inbox):
                 return None
             patience = pending.patience(self.clock()) if pending else self.linger

@@ -33,6 +33,7 @@ from mtosi_jms.transport._completion import AsyncSender, CompletionListener, Sen
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport._dropping import close_aside, dropped, is_open
 from mtosi_jms.transport._options import ConnectOptions
+from mtosi_jms.transport._wakeup import Wakeup
 from mtosi_jms.transport.login import URL
 from mtosi_jms.transport.settings import FILE, provider
 
@@ -57,6 +58,7 @@ __all__ = [
     "SendRules",
     "SendWindow",
     "Session",
+    "Wakeup",
     "close_aside",
     "connect",
     "dropped",

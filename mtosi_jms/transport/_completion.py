@@ -274,41 +274,39 @@ class Completions:
 
 
 class SendsInTurn:
-    """Asynchronous sends that have to wait for something: a thread makes them, in their order (A11). Thread-safe."""
+    """Asynchronous sends that have to wait for something: a thread makes them, in their order (A11). Thread-safe.
+    `items`: what was not sent yet."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._sent = threading.Condition()
-        self._items: deque[tuple[Pending, Callable[[], object]]] = deque()  # the first one stays until it is sent
-
-    def __len__(self) -> int:
-        return len(self._items)
+        self.items: deque[tuple[Pending, Callable[[], object]]] = deque()  # the first one stays until it is sent
 
     def add(self, pending: Pending, send: Callable[[], object]) -> None:
         """Has `send` called after all others, unless the send is settled by then; an exception settles it."""
         with self._sent:
-            self._items.append((pending, send))
-            if len(self._items) == 1:
+            self.items.append((pending, send))
+            if len(self.items) == 1:
                 threading.Thread(target=self._run, name=f"sends-{self._name}", daemon=True).start()
 
     def await_sent(self, deadline: float | None) -> bool:
         """Waits until all are sent, or have failed; returns whether that was so by the deadline (monotonic clock)."""
         with self._sent:
             left = threading.TIMEOUT_MAX if deadline is None else max(deadline - time.monotonic(), 0.0)
-            return self._sent.wait_for(lambda: not self._items, min(left, threading.TIMEOUT_MAX))
+            return self._sent.wait_for(lambda: not self.items, min(left, threading.TIMEOUT_MAX))
 
     def _run(self) -> None:
         while True:
-            pending, send = self._items[0]
+            pending, send = self.items[0]
             try:
                 if not pending.settled:
                     send()
             except Exception as error:  # noqa: BLE001 - for the listener
                 pending.fail(error)
             with self._sent:
-                self._items.popleft()
+                self.items.popleft()
                 self._sent.notify_all()
-                if not self._items:
+                if not self.items:
                     return
 
 

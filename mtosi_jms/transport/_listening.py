@@ -24,18 +24,21 @@ def in_listener() -> bool:
 
 class SessionUse:
     """Lets one thread at a time into a session, as often as it likes, and refuses the others. `dedicated`: returns
-    whether the session belongs to another thread."""
+    whether the session belongs to another thread, which it cannot without `listeners`."""
 
-    __slots__ = ("_dedicated", "_lock")
+    __slots__ = ("_dedicated", "_lock", "listeners")
 
     def __init__(self, dedicated: Callable[[], bool]) -> None:
         self._lock = threading.RLock()
         self._dedicated = dedicated
+        self.listeners: dict[Consumer, tuple[Listener, ErrorHook | None]] = {}
 
     def __enter__(self) -> None:
         """Raises IllegalStateError: another thread uses the session, or it belongs to the thread of its listeners."""
         if not self._lock.acquire(blocking=False):
             raise IllegalStateError("the session is in use by another thread, and a session is for one at a time (P4)")
+        if not self.listeners:
+            return
         try:
             if self._dedicated():
                 raise IllegalStateError(
@@ -82,27 +85,21 @@ class ListenerPump:
         self._use = use
         self._lock = lock
         self._name = name
-        self._listeners: dict[Consumer, tuple[Listener, ErrorHook | None]] = {}
+        self.listeners = use.listeners
         self._wake = threading.Condition(lock)
         self._idle = threading.Condition(lock)
         self._running: Consumer | None = None
         self._thread: threading.Thread | None = None
         self._ended = False
 
-    def __bool__(self) -> bool:
-        return bool(self._listeners)
-
-    def __contains__(self, consumer: Consumer) -> bool:
-        return consumer in self._listeners
-
     def in_thread(self) -> bool:
         return self._thread is threading.current_thread()
 
     def add(self, consumer: Consumer, on_message: Listener, on_error: ErrorHook | None) -> None:
         """Gives a consumer its listener. Raises IllegalStateError: the consumer has a listener already."""
-        if consumer in self._listeners:
+        if consumer in self.listeners:
             raise IllegalStateError("the consumer has a listener")
-        self._listeners[consumer] = on_message, on_error
+        self.listeners[consumer] = on_message, on_error
         if self._thread is None:
             work = (weakref.ref(self), self._wake)
             self._thread = threading.Thread(target=_pump, args=work, name=self._name, daemon=True)
@@ -110,14 +107,14 @@ class ListenerPump:
         self.signal()
 
     def remove(self, consumer: Consumer) -> None:
-        self._listeners.pop(consumer, None)
+        self.listeners.pop(consumer, None)
 
     def signal(self) -> None:
         self._wake.notify()
 
     def end(self) -> None:
         self._ended = True
-        self._listeners.clear()
+        self.listeners.clear()
         self._wake.notify()
 
     def await_idle(self, consumer: Consumer | None = None) -> None:
@@ -137,11 +134,11 @@ class ListenerPump:
         if found is None:
             return None
         self._running = found[0]
-        return _Call(*found, *self._listeners[found[0]])
+        return _Call(*found, *self.listeners[found[0]])
 
     def _fail(self, error: TransportError | IllegalStateError) -> None:
         with self._lock:
-            hooks = dict.fromkeys(on_error for _, on_error in self._listeners.values())
+            hooks = dict.fromkeys(on_error for _, on_error in self.listeners.values())
             self.end()
         for hook in hooks:
             _report_error(hook, error, None)

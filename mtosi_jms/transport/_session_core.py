@@ -36,6 +36,7 @@ from mtosi_jms.transport._base import (
 from mtosi_jms.transport._completion import CompletionListener, Completions, SendRules
 from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
+from mtosi_jms.transport._wakeup import Wakeup
 
 _LAZY: Final = 16
 """How many messages a DUPS_OK session hands out before it acknowledges them together."""
@@ -107,7 +108,7 @@ class DeliveryCore(Delivery, Generic[E]):
 
 
 class ConsumerCore(Consumer, Generic[E, S]):
-    """A consumer. `arrived` is notified when there may be a message, or when no more will come."""
+    """A consumer. `arrived` is set when there may be a message, or when no more will come."""
 
     def __init__(self, session: SessionCore[E, S], spec: ConsumerSpec, source: S) -> None:
         self.destination = spec.destination
@@ -116,7 +117,7 @@ class ConsumerCore(Consumer, Generic[E, S]):
         self.session = session
         self.source = source
         self.closed = False
-        self.arrived = threading.Condition(session.lock)
+        self.arrived = Wakeup()
 
     def receive(self, timeout: float | None = None) -> DeliveryCore[E] | None:
         if timeout is not None and not timeout >= 0:
@@ -173,14 +174,14 @@ class ConsumerCore(Consumer, Generic[E, S]):
 
     def signal(self) -> None:
         """Wakes the receiver or listener: there may be a message, or no more will come."""
-        if self in self.session.pump:
+        if self in self.session.use.listeners:
             self.session.pump.signal()
         else:
-            self.arrived.notify()
+            self.arrived.set()
 
     def shut(self) -> None:
         self.closed = True
-        self.arrived.notify_all()
+        self.arrived.set()
 
     def _check_open(self) -> None:
         self.session.check_open()
@@ -190,7 +191,8 @@ class ConsumerCore(Consumer, Generic[E, S]):
     def _await(self, deadline: float | None) -> DeliveryCore[E] | Interruption | None:
         session = self.session
         self._check_open()
-        session.check_receive()
+        if session.use.listeners:
+            raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
         while not self.closed:
             if (found := self.take()) is not None:
                 return found
@@ -206,7 +208,11 @@ class ConsumerCore(Consumer, Generic[E, S]):
         return None
 
     def _sleep(self, seconds: float | None) -> None:
-        self.arrived.wait(seconds)
+        self.session.lock.release()
+        try:
+            self.arrived.wait(seconds)
+        finally:
+            self.session.lock.acquire()
 
 
 class SessionCore(Session, Generic[E, S]):
@@ -497,7 +503,7 @@ class SessionCore(Session, Generic[E, S]):
         return given if isinstance(given, Destination) else self.connection.names.lookup(given)
 
     def _is_elsewhere(self) -> bool:
-        return bool(self.pump) and self.connection.started and not self.pump.in_thread()
+        return self.connection.started and not self.pump.in_thread()
 
     def _check_transacted(self) -> None:
         with self.lock:
@@ -509,7 +515,7 @@ class SessionCore(Session, Generic[E, S]):
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
         for consumer in list(self.consumers):
-            if consumer in self.pump and (found := consumer.take(listened=True)) is not None:
+            if consumer in self.use.listeners and (found := consumer.take(listened=True)) is not None:
                 self._listened = found.entry if isinstance(found, DeliveryCore) else None
                 self.consumers[consumer] = self.consumers.pop(consumer)  # to the end: the others are next
                 if isinstance(found, DeliveryCore):
@@ -531,10 +537,6 @@ class SessionCore(Session, Generic[E, S]):
     def check_open(self) -> None:
         if self._closed:
             raise IllegalStateError("the session is closed")
-
-    def check_receive(self) -> None:
-        if self.pump:
-            raise IllegalStateError("the session has a listener: its messages are handed to that, not received")
 
     def remove_unsettled(self, entry: E) -> S | None:
         """Removes a message from `unsettled`, and returns its source; None if a thread that closes has removed it."""

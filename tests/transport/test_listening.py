@@ -14,6 +14,8 @@ from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
 
 from ..waiting import PATIENCE, background
 
+CONSUMER: Any = "a consumer"
+
 
 class TestSessionUse:
     @pytest.mark.obligation("P4")
@@ -49,6 +51,7 @@ class TestSessionUse:
     def test_what_belongs_to_another_is_refused_and_left_free(self) -> None:
         dedicated = [True]
         use = SessionUse(lambda: dedicated[0])
+        use.listeners[CONSUMER] = (print, None)
         with pytest.raises(IllegalStateError, match="listeners"), use:
             pytest.fail("it was entered")
         dedicated[0] = False
@@ -64,6 +67,7 @@ class TestSessionUse:
             return False
 
         use = SessionUse(dedicated)
+        use.listeners[CONSUMER] = (print, None)
         with pytest.raises(KeyboardInterrupt), use:
             pytest.fail("it was entered")
 

@@ -132,7 +132,7 @@ class JvmConsumer(BufferedConsumer[Entry, Feed]):
     def feed(self) -> bool:
         """Receives one message for the listener; returns False at the end. Takes the lock."""
         with self.session.lock:
-            if self.closed or self not in self.session.pump or machine.is_ending():
+            if self.closed or self not in self.session.use.listeners or machine.is_ending():
                 return False
             if self.is_idle():
                 return True
@@ -350,7 +350,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
         """Receives a message for an empty feed, if one is ready."""
         with self.lock:
             ready = not feed.buffer and feed.link is not None and self.connection.started and not self._closed
-        if ready and not self.pump:
+        if ready and not self.use.listeners:
             self.fetch(feed, 0)
 
     def fetch(self, feed: Feed, seconds: float) -> None:

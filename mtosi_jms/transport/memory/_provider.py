@@ -177,7 +177,7 @@ class MemoryProvider:
         """A queue, made where nobody used it yet."""
         found = self._queues.get(destination)
         if found is None:
-            found = self._queues[destination] = MessageQueue(destination, self.lock)
+            found = self._queues[destination] = MessageQueue(destination)
         return found
 
     def known_queue(self, destination: Destination) -> MessageQueue | None:

@@ -39,14 +39,11 @@ class Entry:
 class MessageStore:
     """Messages waiting for delivery: the highest priority first, then first in, first out."""
 
-    __slots__ = ("_buckets", "_size")
+    __slots__ = ("_buckets", "size")
 
     def __init__(self) -> None:
         self._buckets: tuple[OrderedDict[int, Entry], ...] = tuple(OrderedDict() for _ in range(_PRIORITIES))
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
+        self.size = 0
 
     def __iter__(self) -> Iterator[Entry]:
         for bucket in reversed(self._buckets):
@@ -54,21 +51,21 @@ class MessageStore:
 
     def put(self, entry: Entry) -> None:
         self._buckets[entry.message.priority][entry.sequence] = entry
-        self._size += 1
+        self.size += 1
 
     def put_back(self, entries: Iterable[Entry]) -> None:
         for entry in sorted(entries, key=lambda one: one.sequence, reverse=True):
             self._return(self._buckets[entry.message.priority], entry)
-            self._size += 1
+            self.size += 1
 
     def take(self, now_ms: int) -> Entry | None:
         """Removes and returns the next entry; those that expired on the way are dropped."""
-        if not self._size:
+        if not self.size:
             return None
         for bucket in reversed(self._buckets):
             while bucket:
                 _, entry = bucket.popitem(last=False)
-                self._size -= 1
+                self.size -= 1
                 if not 0 < entry.message.expiration_ms <= now_ms:
                     return entry
         return None
@@ -78,7 +75,7 @@ class MessageStore:
 
     def discard(self, priority: int, sequence: int) -> None:
         if self._buckets[priority].pop(sequence, None) is not None:
-            self._size -= 1
+            self.size -= 1
 
     @staticmethod
     def _return(bucket: OrderedDict[int, Entry], entry: Entry) -> None:
@@ -152,14 +149,13 @@ class Reader(Protocol):
 
 class MessageQueue:
     """The messages of one queue, or of one subscription to a topic. `all`: those nobody was handed. `waiting`: readers
-    asleep, the longest first. `held`: how many are handed out. `deleted`: what comes back to it is dropped. `room`:
-    notified when senders that wait should look again."""
+    asleep, the longest first. `held`: how many are handed out. `deleted`: what comes back to it is dropped."""
 
-    __slots__ = ("_views", "all", "deleted", "destination", "held", "readers", "room", "waiting")
+    __slots__ = ("_room", "_views", "all", "deleted", "destination", "held", "readers", "waiting")
 
-    def __init__(self, destination: Destination, lock: threading.Lock) -> None:
+    def __init__(self, destination: Destination) -> None:
         self.destination = destination
-        self.room = threading.Condition(lock)
+        self._room: threading.Condition | None = None  # few queues ever have a sender that waits
         self.all = View()
         self.waiting: dict[Reader, None] = {}
         self.readers = 0
@@ -168,7 +164,7 @@ class MessageQueue:
         self._views: dict[str, View] = {}
 
     def __len__(self) -> int:
-        return len(self.all.store)
+        return self.all.store.size
 
     def attach(self, text: str, selector: Selector | None) -> View:
         """A view for a new reader: of all messages, or of what its selector accepts."""
@@ -209,8 +205,20 @@ class MessageQueue:
         if entry is not None:
             if self._views:
                 self.discard(entry.message.priority, entry.sequence)
-            self.room.notify_all()
+            if self._room is not None:
+                self.tell_senders()
         return entry
+
+    def await_room(self, lock: threading.Lock, seconds: float) -> None:
+        """Waits, without the lock, until `tell_senders`."""
+        if self._room is None:
+            self._room = threading.Condition(lock)
+        self._room.wait(seconds)
+
+    def tell_senders(self) -> None:
+        """Has senders that wait for room look again."""
+        if self._room is not None:
+            self._room.notify_all()
 
     def live(self, now_ms: int) -> list[JmsMessage]:
         """The messages that wait here, in the order of delivery, without those that expired."""
@@ -228,11 +236,11 @@ class MessageQueue:
     def delete(self) -> None:
         """It is gone, with its messages; senders that wait for its room need not."""
         self.deleted = True
-        self.room.notify_all()
+        self.tell_senders()
 
     def wake(self) -> None:
         """Wakes one waiting reader for each message that it may take."""
-        if not self.waiting or not self.all.store:
+        if not self.waiting or not self.all.store.size:
             return
         left: dict[str, int] = {}
         woken = []
@@ -240,7 +248,7 @@ class MessageQueue:
             if not reader.may_take():
                 continue
             view = reader.view
-            count = left.get(view.text, len(view.store))
+            count = left.get(view.text, view.store.size)
             if count:
                 woken.append(reader)
                 left[view.text] = count - 1
@@ -257,8 +265,8 @@ class Subscription(MessageQueue):
 
     __slots__ = ("connection_id", "durable", "spec")
 
-    def __init__(self, spec: ConsumerSpec, client_id: str, lock: threading.Lock) -> None:
-        super().__init__(spec.destination, lock)
+    def __init__(self, spec: ConsumerSpec, client_id: str) -> None:
+        super().__init__(spec.destination)
         self.spec = spec
         self.durable = None if spec.durable is None else (client_id, spec.durable)
         self.connection_id = ""

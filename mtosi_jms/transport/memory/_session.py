@@ -41,7 +41,7 @@ class MemoryConsumer(ConsumerCore[Entry, MessageQueue]):
         self._provider = session.provider
 
     def _next(self) -> Entry | None:
-        return self.source.take(self.view, self._provider.now_ms())
+        return self.source.take(self.view, self._provider.now_ms()) if self.view.store.size else None
 
     def may_take(self) -> bool:
         return self.session.connection.started
@@ -96,8 +96,9 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         self, destination: Destination, message: JmsMessage, listener: CompletionListener | None, timeout: float | None
     ) -> JmsMessage:
         """Raises ResourceLimitError: the destination stayed full until `timeout` or `send_timeout`."""
-        deadline = send_deadline(self.provider, timeout) if listener is None else None
-        if listener is None and self._deferred:
+        may_wait = listener is None and (self._deferred.items or self.provider.limits.capacity is not None)
+        deadline = send_deadline(self.provider, timeout) if may_wait else None
+        if may_wait and self._deferred.items:
             self._await_deferred(destination, None if timeout is None else deadline)
         with self.lock:
             self.check_open()
@@ -105,7 +106,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             if listener is not None:
                 self._send_async(destination, message, listener)
                 return message
-            if not self.transacted:
+            if may_wait and not self.transacted:
                 self._await_room([(destination, message)], deadline)
             return self._put(destination, message)
 
@@ -115,7 +116,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self.provider.check_reader(spec.destination, self.connection.id)
             queue: MessageQueue
             if spec.destination.is_topic:
-                queue = self.provider.subscribe(Subscription(spec, self.connection.client_id, self.lock))
+                queue = self.provider.subscribe(Subscription(spec, self.connection.client_id))
                 queue.connection_id = self.connection.id
             else:
                 queue = self.provider.queue(spec.destination)
@@ -195,7 +196,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     # The caller of every method below holds the lock.
 
     def poll(self) -> tuple[Consumer, Delivery | Interruption] | None:
-        readers = [one for one in self.consumers if isinstance(one, MemoryConsumer) and one in self.pump]
+        readers = [one for one in self.consumers if isinstance(one, MemoryConsumer) and one in self.use.listeners]
         for reader in readers:
             reader.source.waiting.pop(reader, None)
         found = super().poll()
@@ -211,7 +212,7 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
         self._is_closing = True
         super().begin_close()
         if self._waiting_for is not None:
-            self._waiting_for.room.notify_all()
+            self._waiting_for.tell_senders()
 
     def wake(self) -> None:
         for consumer in self.consumers:
@@ -244,7 +245,8 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
     def _send_async(self, destination: Destination, message: JmsMessage, listener: CompletionListener) -> None:
         self.completions.check_open()
         must_wait = not self.transacted and (
-            bool(self._deferred) or self.provider.crowded([(destination, message)], self.connection.id) is not None
+            bool(self._deferred.items)
+            or self.provider.crowded([(destination, message)], self.connection.id) is not None
         )
         if must_wait:
             pending = self.completions.begin(message, listener)
@@ -348,7 +350,7 @@ def await_room(
         if not waits_at(crowded):
             return False
         try:
-            crowded.room.wait(left)
+            crowded.await_room(provider.lock, left)
         finally:
             goes_on = waits_at(None)
         if not goes_on:
