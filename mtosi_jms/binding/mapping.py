@@ -38,6 +38,7 @@ from mtosi_jms.soap import (
 )
 from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusEnumType,
+    ActivityStatusType,
     CommunicationPatternType,
     CommunicationStyleType,
     Header,
@@ -391,9 +392,13 @@ def _compare(message: JmsMessage, header: Header, warnings: list[XmlWarning]) ->
     values = _MAPPED(header)
     for name, raw in message.properties.items():
         at = _PLACES.get(name)
-        # The usual cases: equal texts, numbers and booleans. An enumeration is a text, but True is no 1.
-        if at is not None and raw == values[at] and (raw.__class__ is str or raw.__class__ is values[at].__class__):
-            continue
+        if at is not None:
+            value = values[at]
+            if value.__class__ is ActivityStatusType and value.extras is None:
+                value = value.value
+            # The usual cases: equal texts, numbers and booleans. An enumeration is a text, but True is no 1.
+            if raw == value and (raw.__class__ is str or raw.__class__ is value.__class__):
+                continue
         row = row_of(name)
         if row is None or row.name == "vendorExtensions":
             continue

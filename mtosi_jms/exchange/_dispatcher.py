@@ -33,6 +33,7 @@ from mtosi_jms.soap import (
     Header,
     correlation_id,
     header_text,
+    header_texts,
     like,
     missing_fields,
     must_understand_fault,
@@ -60,6 +61,16 @@ FailureHook = Callable[[BaseException], object]
 
 NO_REQUEST: Final = ("RESPONSE", "ERROR")
 _Served: TypeAlias = tuple[SupplierBase, OperationInfo]
+_ECHOED: Final = (
+    "activityName",
+    "communicationPattern",
+    "communicationStyle",
+    "correlationId",
+    "failureReplytoURI",
+    "replyToURI",
+    "senderURI",
+)
+"""The fields of a request that its reply's header depends on."""
 _PATTERNS: Final = {pattern: CommunicationPatternType(pattern.value) for pattern in CommunicationPattern}
 
 
@@ -268,20 +279,21 @@ class Dispatcher:
     ) -> Header:
         """Return the header of a reply (R3c, R5, C16, C17). activityName is the request's if the operation is not
         known."""
-        pattern, _ = parse_pattern(header_text(request, "communicationPattern"))
+        said = header_texts(request, _ECHOED)
+        pattern, _ = parse_pattern(said.get("communicationPattern"))
         style = CommunicationStyleType
         status = ActivityStatusEnumType.FAILURE if failed else ActivityStatusEnumType.SUCCESS
-        wanted = header_text(request, "failureReplytoURI") if failed else None
+        wanted = said.get("failureReplytoURI") if failed else None
         header = like(request)(
-            activity_name=operation.name if operation else header_text(request, "activityName"),
+            activity_name=operation.name if operation else said.get("activityName"),
             msg_name=msg_name or None,
             msg_type=MessageTypeType.ERROR if failed else MessageTypeType.RESPONSE,
             activity_status=ActivityStatusType(value=status),
             sender_uri=self._sender_uri or None,
-            destination_uri=wanted or header_text(request, "replyToURI") or header_text(request, "senderURI"),
-            correlation_id=correlation_id(request),
+            destination_uri=wanted or said.get("replyToURI") or said.get("senderURI"),
+            correlation_id=said.get("correlationId"),
             communication_pattern=_PATTERNS[pattern],
-            communication_style=style.RPC if header_text(request, "communicationStyle") == "RPC" else style.MSG,
+            communication_style=style.RPC if said.get("communicationStyle") == "RPC" else style.MSG,
             timestamp=moment(),
         )
         if address is not None:

@@ -156,8 +156,9 @@ class Receiver:
         if not pending.awaits_id:
             return
         with self._lock:
-            self._give(self._exchanges.sent(pending.correlation_id, message_id))
-        self._report_orphans()
+            self._give(self._exchanges.sent(pending.state.correlation_id, message_id))
+        if self._orphaned:
+            self._report_orphans()
 
     def time_left(self, pending: PendingExchange) -> float | None:
         return pending.time_left(self.clock())
@@ -176,7 +177,8 @@ class Receiver:
     def sweep(self) -> None:
         with self._lock:
             self._forget_dropped()
-        self._report_orphans()
+        if self._orphaned:
+            self._report_orphans()
 
     def next(self, pending: PendingExchange) -> Envelope | None:
         """Return the next reply of an exchange when its turn has come, also a fault; None at the end.
@@ -194,13 +196,15 @@ class Receiver:
                 if action is not None:
                     return reply_of(action, pending)
                 self._receive(pending)
-                self._report_orphans()
+                if self._orphaned:
+                    self._report_orphans()
         finally:
             with self._lock:
                 self._waiting.pop(pending, None)
                 self._leave(pending)
                 self._step_down(pending)
-            self._report_orphans()
+            if self._orphaned:
+                self._report_orphans()
 
     def listen(self, pending: PendingExchange, wake: Callable[[], object]) -> tuple[Any, float | None]:
         """Register an asynchronous caller, until it gets a reply or its exchange is dropped. `wake` is called by any
@@ -353,8 +357,8 @@ class Receiver:
 
         Messages that are ready are received for others too, one per waiting caller, because passing the role on costs
         more. If that fails, this caller keeps its reply; the next one that receives gets the error."""
-        early = self._is_early(pending)
-        delivery = (None if early else self._ready()) or self._await(pending, early=early)
+        patience = pending.patience(self.clock()) if pending is not None and self._is_alone() else 0.0
+        delivery = (self._ready() if patience == 0.0 else None) or self._await(pending, patience)
         more, latest = len(self._waiting) + len(self._listening), time.monotonic() + _SPELL
         served = False
         while delivery is not None:
@@ -370,11 +374,9 @@ class Receiver:
                 log.warning("receiving for others failed: %s: %s", type(error).__name__, error)
                 return
 
-    def _is_early(self, pending: PendingExchange | None) -> bool:
-        """Whether no clock can run out before a message that has come is received: one caller waits, and has time."""
-        if pending is None or self._listening or len(self._waiting) > 1 or len(self._consumers) > 1:
-            return False
-        return pending.patience(self.clock()) != 0
+    def _is_alone(self) -> bool:
+        """Whether no message has to be looked for before the clocks: nobody else waits, whose time might be over."""
+        return not self._listening and len(self._waiting) == len(self._consumers) == 1
 
     def _ready(self) -> Delivery | None:
         for consumer in self._consumers:
@@ -383,15 +385,17 @@ class Receiver:
                 return delivery
         return None
 
-    def _await(self, pending: PendingExchange | None, *, early: bool) -> Delivery | None:
+    def _await(self, pending: PendingExchange | None, patience: float | None) -> Delivery | None:
+        """Receive for that many seconds; 0: nothing is there, so that clocks may run out."""
         with self._lock:
-            if not early:
+            if patience == 0.0:
                 for overdue in [*self._overdue, *([pending] if pending else [])]:
                     self._tick(overdue)
                 self._overdue.clear()
             if self._closed or (pending and pending.inbox):
                 return None
-            patience = pending.patience(self.clock()) if pending else self.linger
+            if patience == 0.0:
+                patience = pending.patience(self.clock()) if pending else self.linger
             self._dry = True
         if len(self._consumers) > 1:
             patience = self._look if patience is None else min(patience, self._look)

@@ -105,7 +105,7 @@ class ReplyRules:
 @dataclass(slots=True, eq=False)
 class ReplyWriter:
     """Sends the replies to one request; it is the `ReplyAddress` of the dispatcher. `fault`: the kind of the
-    last reply, if it was one."""
+    last reply, if it was one. `allowed`: where replies may go, once that was asked."""
 
     rules: ReplyRules
     session: Sender
@@ -118,6 +118,7 @@ class ReplyWriter:
     request: Header | None = None
     window: SendWindow | None = None
     run: str = ""
+    allowed: Destination | None = None
 
     def settle(self) -> None:
         """Wait until the provider has confirmed every partial response. Raises WithheldError, ProviderError: one
@@ -194,10 +195,13 @@ class ReplyWriter:
         return route
 
     def _check_allowed(self, destination: Destination) -> None:
+        if destination is self.allowed:
+            return
         try:
             self._refuse_unallowed(destination)
         except InvalidDestinationError as error:
             raise WithheldError("a reply is withheld", error) from None
+        self.allowed = destination
 
     def _allowed_destination(self, name: str) -> Destination:
         destination = self.rules.names.lookup(name)

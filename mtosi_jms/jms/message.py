@@ -272,7 +272,7 @@ def _is_duration(value: int) -> bool:
 
 
 NO_PROPERTIES: Final = Properties()
-_WITHOUT_BODY: Final = frozenset({MessageType.MAP, MessageType.STREAM})
+_WITHOUT_BODY: Final = (MessageType.MAP, MessageType.STREAM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, weakref_slot=True)

@@ -111,7 +111,7 @@ class SimpleExchange(Generic[P]):
 
     @property
     def deadline(self) -> tuple[float, Clock] | None:
-        if self.finished:
+        if self.state in FINAL:
             return None
         if self._acknowledged is None:
             waiting = (self._sent, self.timeouts.first_reply, Clock.FIRST_REPLY)
@@ -125,7 +125,7 @@ class SimpleExchange(Generic[P]):
     def receive(self, reply: Reply[P], now: float) -> Actions[P]:
         """A reply that correlation gave to this exchange; a second one, of any kind, is an orphan (C58). Returns
         Release and Complete for a response, Fault for an ERROR, Orphan after the end, Flags before them."""
-        late = self.finished
+        late = self.state in FINAL
         event = self._event_of(reply)
         self.state = TABLE[self.state][event]
         if late:

@@ -11,6 +11,7 @@ from mtosi_jms.spool._inbox import Inbox
 from mtosi_jms.spool._inspection import SpoolFolder
 from mtosi_jms.spool._journal import (
     CONFLICT,
+    HandedOut,
     InboxDelivery,
     InboxEntry,
     InboxReceiver,
@@ -19,7 +20,6 @@ from mtosi_jms.spool._journal import (
     OutgoingJournal,
     begin,
     give_back,
-    handed_out,
     has_waited,
     mark_in_doubt,
     park,
@@ -50,6 +50,7 @@ __all__ = [
     "Acknowledgement",
     "DeadMessage",
     "DurableLanding",
+    "HandedOut",
     "Inbox",
     "InboxDelivery",
     "InboxEntry",
@@ -69,7 +70,6 @@ __all__ = [
     "begin",
     "entries",
     "give_back",
-    "handed_out",
     "has_waited",
     "mark_in_doubt",
     "open_entry",

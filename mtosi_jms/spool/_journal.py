@@ -8,8 +8,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Protocol
 
 from mtosi_jms.errors import IllegalStateError, SpoolError, SpoolFullError, TransportError
@@ -203,18 +201,24 @@ def mark_in_doubt(delivery: Delivery) -> bool:
     return True
 
 
-@contextmanager
-def handed_out(delivery: Delivery) -> Iterator[None]:
-    """Hands a message out for the block. It is settled at the end of the block, and in doubt if the block raises.
+class HandedOut:
+    """Hands a message out for a block. It is settled at the end of the block, and in doubt if the block raises.
     Raises SpoolError: the inbox cannot note it; TransportError: the message cannot be acknowledged at the provider."""
-    try:
-        begin(delivery)
-    except BaseException:
-        give_back(delivery)
-        raise
-    try:
-        yield
-    except BaseException:
-        mark_in_doubt(delivery)
-        raise
-    delivery.acknowledge()
+
+    __slots__ = ("_delivery",)
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+
+    def __enter__(self) -> None:
+        try:
+            begin(self._delivery)
+        except BaseException:
+            give_back(self._delivery)
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._delivery.acknowledge()
+        else:
+            mark_in_doubt(self._delivery)

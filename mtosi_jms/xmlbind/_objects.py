@@ -15,7 +15,7 @@ from mtosi_jms.errors import ConfigError, DecodeError, EncodeError, MtosiError
 from mtosi_jms.masking import shown_in_part
 from mtosi_jms.xmlbind._arrange import held, kept_order
 from mtosi_jms.xmlbind._names import DistinguishedNameMixin
-from mtosi_jms.xmlbind._registry import find_class
+from mtosi_jms.xmlbind._registry import find_class, find_element_class
 from mtosi_jms.xmlbind._simpletypes import STRING, SimpleType, builtin_type, simple_type
 from mtosi_jms.xmlbind._table import ClassTable, Field
 from mtosi_jms.xmlbind._values import Anchor, Extras, Kept, Leaf, Nil, RawXml
@@ -93,7 +93,7 @@ def needed(wanted: type, given: type) -> str:
 
 def find_element(tag: str, root: str | None = None) -> type[XmlObject] | None:
     """Return the class of a global element, first from the package `root`; None if no registered package has it."""
-    found: type[XmlObject] | None = find_class(tag, "__elements__", root)
+    found: type[XmlObject] | None = find_element_class(tag, root)
     return found
 
 

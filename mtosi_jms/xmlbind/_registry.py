@@ -22,6 +22,7 @@ from mtosi_jms.namespaces import PREFIXES, XSI, clark, split_clark
 _PROFILES: Final = ("mtosi_jms.stubs11", "mtosi_jms.stubs")
 
 _packages: dict[str, Mapping[str, str]] = {}
+_elements: dict[tuple[str, str | None], Any] = {}
 _prefixes: dict[str, str] = dict(PREFIXES)
 _taken: set[str] = set(PREFIXES.values())
 _lock = threading.Lock()
@@ -29,11 +30,12 @@ _lock = threading.Lock()
 
 def register_package(root: str, modules: Mapping[str, str]) -> None:
     """Register a generated package."""
-    global _packages
-    with _lock:  # a new dictionary: readers in other threads walk over the old one
+    global _packages, _elements
+    with _lock:  # new dictionaries: readers in other threads walk over the old ones
         known = {**_packages, root: dict(modules)}
         order = [*_PROFILES, *(name for name in known if name not in (*_PROFILES, root)), root]
         _packages = {name: known[name] for name in order if name in known}
+        _elements = {}
 
 
 def registered_packages() -> tuple[str, ...]:
@@ -61,6 +63,15 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
         if module is not None and local in (names := getattr(module, table, {})):
             return getattr(module, names[local]) if isinstance(names[local], str) else (names[local], package)
     return None
+
+
+def find_element_class(tag: str, root: str | None) -> Any:
+    """Return what `find_class` does for a global element. What was found is kept: each document asks."""
+    known = _elements
+    found = known.get((tag, root))
+    if found is None and (found := find_class(tag, "__elements__", root)) is not None:
+        known[tag, root] = found
+    return found
 
 
 def import_package(name: str) -> ModuleType:

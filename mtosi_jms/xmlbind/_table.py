@@ -276,7 +276,7 @@ class ClassTable:
         of_named_type = self.element is not None and not self.own and self.own_model is None and not self.mixed
         return self.base if of_named_type and self.base is not None else self
 
-    @property
+    @cached_property
     def tag(self) -> str | None:
         return clark(self.module.namespace, self.element) if self.element is not None else None
 

@@ -148,8 +148,7 @@ class XmlEnum(StrEnum):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._value_!r})"
 
-    def __hash__(self) -> int:
-        return hash(self._value_)
+    __hash__ = str.__hash__  # the same, and sooner than Enum's
 
 
 @dataclass(frozen=True, slots=True)

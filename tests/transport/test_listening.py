@@ -170,7 +170,7 @@ class TestPump:
         assert both.acquire(timeout=PATIENCE)
         assert both.acquire(timeout=PATIENCE)
         assert told == [("shared", "the wire is cut", None), ("own", "the wire is cut", None)]
-        assert not source.pump
+        assert not source.pump.listeners
 
     def test_without_a_hook_the_log_has_it(self, source: Any, caplog: Any) -> None:
         ended = threading.Event()
@@ -213,7 +213,7 @@ class TestPump:
             listen(source, "consumer", print)
         assert "consumer" in source.pump
         source.pump.remove("consumer")
-        assert not source.pump
+        assert not source.pump.listeners
 
     def test_waiting_for_one_consumers_listener_is_not_waiting_for_anothers(self, source: Any) -> None:
         entered, release = threading.Event(), threading.Event()
