@@ -457,17 +457,53 @@ class HeaderTemplates:
         names: NamingContext,
         reply_to: Destination | None = None,
         correlation_id: str | None = None,
+        key: tuple[object, ...] | None = None,
     ) -> JmsMessage:
-        """Return the JMS message of a header and a body. Arguments and errors are those of the function `to_jms`."""
+        """Return the JMS message of a header and a body. Arguments and errors are those of the function `to_jms`.
+
+        `key`: of which the caller makes the same header each time, but for correlationId and timestamp; see `again`."""
         template = None
         if isinstance(body, XmlObject) and _has_plain_marks(header):
             template = self._template(header, version, has_reply_to=reply_to is not None)
+            if template is not None and key is not None:
+                self._made[key] = template
         if template is None:
             envelope = Envelope(header=header, body=body, version=version)
             return to_jms(header, envelope, self.profile, names=names, reply_to=reply_to, correlation_id=correlation_id)
+        identifier, time = str(header.correlation_id), header.timestamp
+        return self._message(template, body, identifier, time, names, reply_to, correlation_id)
+
+    def again(
+        self,
+        key: tuple[object, ...],
+        body: Any,
+        identifier: str,
+        time: dt.datetime,
+        *,
+        names: NamingContext,
+        reply_to: Destination | None = None,
+        correlation_id: str | None = None,
+    ) -> JmsMessage | None:
+        """Return what `to_jms` makes of the header of a key; None: it has to be asked. `identifier`: the header's
+        correlationId. `time`: its timestamp, in UTC. Raises EncodeError, NamingError: as `to_jms`."""
+        template = self._made.get(key)
+        if template is None or not isinstance(body, XmlObject) or not _is_plain(identifier):
+            return None
+        return self._message(template, body, identifier, time, names, reply_to, correlation_id)
+
+    def _message(
+        self,
+        template: _Template,
+        body: XmlObject,
+        identifier: str,
+        time: dt.datetime | None,
+        names: NamingContext,
+        reply_to: Destination | None,
+        correlation_id: str | None,
+    ) -> JmsMessage:
         if reply_to is None:
             reply_to = _reply_destination(template.mapping, names)
-        document = template.document(header, body)
+        document = template.document(identifier, time, body)
         return _message_of(template.mapping, template.properties, document, self.profile, reply_to, correlation_id)
 
     def _template(self, header: Header, version: str, *, has_reply_to: bool) -> _Template | None:
@@ -524,7 +560,7 @@ class _Template:
         start, end = f"<{soap}:Header>{before}", f"{after}</{soap}:Header><{soap}:Body>"
         self._pieces = [piece.encode() for piece in (start, between, end, f"</{soap}:Body></{soap}:Envelope>")]
 
-    def document(self, header: Header, body: XmlObject) -> bytes:
+    def document(self, identifier: str, time: Any, body: XmlObject) -> bytes:
         writer = Writer()
         writer.names.plans |= self._needed.plans
         writer.names.namespaces |= self._needed.namespaces
@@ -532,20 +568,8 @@ class _Template:
         content = writer.content()
         head = start_tag(self._version, writer.names).encode()
         before, between, after, end = self._pieces
-        identifier = str(header.correlation_id).encode()
-        return b"".join(
-            (
-                DECLARATION,
-                head,
-                before,
-                identifier,
-                between,
-                _written(self._format, header.timestamp),
-                after,
-                content,
-                end,
-            )
-        )
+        marks = identifier.encode(), _written(self._format, time)
+        return b"".join((DECLARATION, head, before, marks[0], between, marks[1], after, content, end))
 
 
 def _has_plain_marks(header: Header) -> bool:
@@ -554,8 +578,11 @@ def _has_plain_marks(header: Header) -> bool:
     identifier, time = header.correlation_id, header.timestamp
     if header.extras is not None or header.msg_type not in _TEMPLATE_TYPES:
         return False
-    plain = type(identifier) is str and identifier.isascii() and identifier.replace("-", "").isalnum()
-    return plain and type(time) is dt.datetime and time.tzinfo is dt.UTC
+    return _is_plain(identifier) and type(time) is dt.datetime and time.tzinfo is dt.UTC
+
+
+def _is_plain(identifier: object) -> bool:
+    return type(identifier) is str and identifier.isascii() and identifier.replace("-", "").isalnum()
 
 
 def _key_part(value: object) -> object:

@@ -113,13 +113,15 @@ class RequestWriter:
         own_id = None if self._has_message_ids else random_id()
         options = target.options
         identifier = self.new_id() if options.correlation_id is None else options.correlation_id
-        header = self._header(call, target, pattern, identifier)
         timeouts, simple = self._timeouts_of(options), not has_batches(pattern)
-        header, message = self._message(header, call, target, own_id=own_id, wanted=_patience(timeouts, simple=simple))
-        exchange = self._exchange(
-            str(header.correlation_id), now, target, timeouts, simple=simple, of_iterator=of_iterator
-        )
-        soap_jms = chooses(self.profile, call.service.transport)
+        wanted, soap_jms = _patience(timeouts, simple=simple), chooses(self.profile, call.service.transport)
+        key = _key(call, target) if pattern is SIMPLE and not soap_jms else None
+        message = self._again(key, call, target, identifier, own_id, wanted) if key is not None else None
+        if message is None:
+            header = self._header(call, target, pattern, identifier)
+            header, message = self._message(header, call, target, own_id=own_id, wanted=wanted, key=key)
+            identifier = str(header.correlation_id)
+        exchange = self._exchange(identifier, now, target, timeouts, simple=simple, of_iterator=of_iterator)
         request = RequestInfo(call.operation.name, target.destination, self.replies, self._consumers, soap_jms)
         pending = self.receiver.open(exchange, request, call.service.root, now, own_id=own_id)
         if self._telemetry is not None:
@@ -285,6 +287,28 @@ class RequestWriter:
             log.warning("C53: the header's destinationURI is %s, the request goes to %s", uri, target.uri)
         return header
 
+    def _again(
+        self,
+        key: tuple[object, ...],
+        call: Call,
+        target: Target,
+        identifier: str,
+        own_id: str | None,
+        wanted: float | None,
+    ) -> JmsMessage | None:
+        """Return the message of a request like one before; None: there was none."""
+        message = self._templates.again(
+            key,
+            call.request,
+            identifier,
+            moment(),
+            names=self._names,
+            reply_to=self.temporary,
+            correlation_id=own_id,
+        )
+        options = target.options
+        return message and stamped(message, options.persistent, options.time_to_live, wanted)
+
     def _message(
         self,
         header: Header,
@@ -294,6 +318,7 @@ class RequestWriter:
         own_id: str | None = None,
         one_way: bool = False,
         wanted: float | None = None,
+        key: tuple[object, ...] | None = None,
     ) -> tuple[Header, JmsMessage]:
         """Return the message of a request, and its header after the `on_request` hook. `wanted`: seconds until nobody
         waits for the answer any more."""
@@ -309,7 +334,7 @@ class RequestWriter:
             )
         else:
             message = self._templates.to_jms(
-                header, body, version, names=names, reply_to=self.temporary, correlation_id=own_id
+                header, body, version, names=names, reply_to=self.temporary, correlation_id=own_id, key=key
             )
         if chooses(self.profile, call.service.transport):
             address, action = call.destination, call.operation.soap_action
@@ -325,6 +350,17 @@ class RequestWriter:
     def _send(self, sender: TimedSender, target: Destination, message: JmsMessage) -> JmsMessage:
         soon = self.session.send_soon(target, message, can_wait=True) if self._has_company() else None
         return sender.send(target, message) if soon is None else soon
+
+
+def _key(call: Call, target: Target) -> tuple[object, ...] | None:
+    """Return all that the header of a SimpleResponse request depends on, but for correlationId and timestamp; None: it
+    has the caller's own fields."""
+    options, operation = target.options, call.operation
+    if options.header or options.on_request is not None:
+        return None
+    service = call.service.root, call.service.soap_version
+    names = operation.name, operation.request_message, target.uri, target.reply_to
+    return *service, *names, type(call.request), options.priority
 
 
 def _patience(timeouts: Timeouts, *, simple: bool) -> float | None:

@@ -80,7 +80,8 @@ class Writer:
 
     def content(self) -> bytes:
         """Return all pieces, in UTF-8. Raises EncodeError: a character that XML does not allow."""
-        data = _joined(self.parts)
+        parts = self.parts
+        data = parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else _joined(parts)
         if data is not None:
             return data
         character = forbidden_character("".join(part for part in self.parts if isinstance(part, str)))

@@ -143,6 +143,21 @@ def test_a_value_that_was_changed_inside_a_header_counts() -> None:
     assert b"FAILURE" in written(templates, header, RESPONSE).body
 
 
+def test_a_message_of_a_known_key_is_made_without_its_header() -> None:
+    templates, more = HeaderTemplates(BindingProfile()), {"names": NAMES, "correlation_id": "ID:1"}
+    for _ in range(3):
+        templates.to_jms(request(), REQUEST, key=("a",), **more)  # type: ignore[arg-type]
+        templates.to_jms(request(activity_name="b"), REQUEST, key=("b",), **more)  # type: ignore[arg-type]
+    later = NOON + dt.timedelta(seconds=61)
+    for key, name_ in (("a", "getManagedElement"), ("b", "b")):
+        header = request(activity_name=name_, correlation_id="id-9", timestamp=later)
+        made = templates.again((key,), REQUEST, "id-9", later, **more)  # type: ignore[arg-type]
+        assert made == written(templates, header, REQUEST)
+    assert templates.again(("c",), REQUEST, "id-9", later, **more) is None  # type: ignore[arg-type]
+    for body, identifier in ((RawXml(b"<a/>"), "id-9"), (REQUEST, "<&>")):
+        assert templates.again(("a",), body, identifier, later, **more) is None  # type: ignore[arg-type]
+
+
 def test_a_reply_destination_beside_the_header() -> None:
     templates = HeaderTemplates(BindingProfile())
     header = request(sender_uri="jms/Nobody")

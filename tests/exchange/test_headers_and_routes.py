@@ -27,7 +27,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.patterns import Timeouts
-from mtosi_jms.service import CallOptions
+from mtosi_jms.service import CallOptions, RequestContext
 from mtosi_jms.soap import FIELD_NAMES, header_text, parse
 from mtosi_jms.stubs.fmw.hdr import ActivityStatusEnumType, ActivityStatusType
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
@@ -233,6 +233,39 @@ def test_call_options_are_honoured(mtosi_exchange: Any) -> None:
     headed = sent(header={"originator_uri": "jms/Gui", "activity_status": status})
     assert b"originatorURI>jms/Gui<" in headed.body
     assert headed.properties["MTOSI_activityStatus"] == "WARNING"
+
+
+def test_requests_that_come_in_turn_keep_their_own_headers() -> None:
+    heard: list[RequestContext] = []
+
+    class Ems(ManagedElementRetrieval.Supplier):
+        def get_managed_element(self, request: Any, context: RequestContext) -> mer.GetManagedElementResponse:
+            heard.append(context)
+            return mer.GetManagedElementResponse()
+
+    calls = (
+        ("jms/Ems", "jms/Ems", None, 4),
+        ("jms/Ems", "jms/Ems", CallOptions(priority=7), 7),
+        ("queue:E", "queue:E", None, 4),
+        ("jms:queue:E?priority=2", "jms:queue:E", CallOptions(correlation_id="<&>"), 2),
+        ("jms/Ems", "jms/Ems", CallOptions(header={"originator_uri": "jms/Gui"}), 4),
+    )
+    names = {"jms/Os": "queue:O", "jms/Ems": "queue:E"}
+    with (
+        connect_privately(names) as connection,
+        Supplier(connection, "jms/Ems", services=[Ems()]),
+        Requestor(connection, sender_uri="jms/Os") as requestor,
+    ):
+        stubs = {address: ManagedElementRetrieval(requestor, address) for address, *_ in calls}
+        for _ in range(4):
+            for address, uri, options, priority in calls:
+                stubs[address].get_managed_element(me_ref=NE1, options=options)
+                header = fields(heard[-1].header)
+                assert (header["destinationURI"], heard[-1].message.priority) == (uri, priority)  # type: ignore[union-attr]
+                assert header.get("originatorURI") == (options and options.header.get("originator_uri"))
+                assert (header["correlationId"] == "<&>") is (priority == 2)
+    own = {context.correlation_id for context in heard}
+    assert len(own) == len(heard) - 3  # four of them have the id that their call gave
 
 
 @pytest.mark.parametrize(
