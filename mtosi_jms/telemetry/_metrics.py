@@ -11,8 +11,8 @@ import copy
 import threading
 import time
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -58,8 +58,8 @@ class Number:
     def __init__(self) -> None:
         self.value = 0.0
 
-    def add(self, number: float) -> None:
-        self.value += number
+    def add(self, numbers: Iterable[float]) -> None:
+        self.value += sum(numbers)
 
 
 class Histogram:
@@ -71,13 +71,18 @@ class Histogram:
         self.counts = [0] * (len(BUCKETS) + 1)
         self.total = 0.0
 
-    def add(self, seconds: float) -> None:
-        self.counts[bisect_left(BUCKETS, seconds)] += 1
-        self.total += seconds
+    def add(self, numbers: Iterable[float]) -> None:
+        for seconds in numbers:
+            self.counts[bisect_left(BUCKETS, seconds)] += 1
+            self.total += seconds
 
 
 Cell: TypeAlias = Number | Histogram
 """What one series adds up."""
+
+
+_Key: TypeAlias = tuple[Callable[..., Sequence[Cell]], "Metrics", tuple[Any, ...]]
+"""What has the cells of these facts, who reports, and the facts."""
 
 
 class _Book:
@@ -85,8 +90,8 @@ class _Book:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.notes: deque[tuple[Callable[..., Sequence[Cell]], Metrics, tuple[Any, ...], tuple[float, ...]]] = deque()
-        """What was reported: what has the cells of these facts, by whom, the facts, and what to add to each cell."""
+        self.notes: deque[tuple[_Key, tuple[float, ...]]] = deque()
+        """What was reported: for which cells, and what to add to each."""
         self.numbers: dict[str, dict[Labels, Number]] = {one.name: {} for one in METRICS}
         self.histograms: dict[str, dict[Labels, Histogram]] = {one.name: {} for one in METRICS}
         self.known: dict[tuple[Any, ...], Sequence[Cell]] = {}
@@ -155,30 +160,27 @@ class Metrics(Telemetry):
 
     def _note(self, cells: Callable[..., Sequence[Cell]], facts: tuple[Any, ...], numbers: tuple[float, ...]) -> None:
         notes = self._book.notes
-        notes.append((cells, self, facts, numbers))
+        notes.append(((cells, self, facts), numbers))
         if len(notes) >= _MOST_NOTES:
             self._add_up()
 
     def _add_up(self) -> None:
         book = self._book
         notes, known = book.notes, book.known
-        servers: dict[Metrics, tuple[str, int] | None] = {}
+        alike: defaultdict[_Key, list[tuple[float, ...]]] = defaultdict(list)
         with book.lock:
             for _ in range(len(notes)):
-                cells, view, facts, numbers = notes.popleft()
-                if view not in servers:
-                    servers[view] = view._server()
-                key = cells, facts, servers[view]
-                found = known.get(key)
+                key, numbers = notes.popleft()
+                alike[key].append(numbers)
+            for (cells, view, facts), many in alike.items():
+                about = cells, facts, view._server()
+                found = known.get(about)
                 if found is None:
                     if len(known) >= _MOST_KNOWN:
                         known.clear()
-                    found = known[key] = cells(view, *facts)
-                for cell, number in zip(found, numbers, strict=True):
-                    if type(cell) is Number:  # in place of the call
-                        cell.value += number
-                    else:
-                        cell.add(number)
+                    found = known[about] = cells(view, *facts)
+                for cell, each in zip(found, zip(*many, strict=True), strict=True):
+                    cell.add(each)
 
     def number(self, metric: str, *labels: str) -> Cell:
         """The cell of these labels; this and the next two are for what a note refers to."""

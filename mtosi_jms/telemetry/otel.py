@@ -206,9 +206,10 @@ class _Recorded(Histogram):
         super().__init__()
         self._record = record
 
-    def add(self, seconds: float) -> None:
-        super().add(seconds)
-        self._record(seconds)
+    def add(self, numbers: Iterable[float]) -> None:
+        super().add(numbers)
+        for seconds in numbers:
+            self._record(seconds)
 
 
 class _Publication(Publication):

@@ -211,7 +211,7 @@ class TestPump:
         listen(source, "consumer", print)
         with pytest.raises(IllegalStateError, match="has a listener"):
             listen(source, "consumer", print)
-        assert "consumer" in source.pump
+        assert "consumer" in source.pump.listeners
         source.pump.remove("consumer")
         assert not source.pump.listeners
 
