@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -38,9 +37,8 @@ def numbered(number: int, **fields: Any) -> Entry:
 
 
 @pytest.fixture
-def queue() -> Iterator[MessageQueue]:
-    with (lock := threading.Lock()):
-        yield MessageQueue(QUEUE, lock)
+def queue() -> MessageQueue:
+    return MessageQueue(QUEUE)
 
 
 @pytest.mark.parametrize("before", [0, 500, 1000])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,7 +50,7 @@ class FakeReader:
 class TestWakeUps:
     def test_readers_that_may_not_take_are_passed_over(self) -> None:
         """The wake-up for a message must not be spent on a reader whose connection is stopped."""
-        queue = MessageQueue(QUEUE, threading.Lock())
+        queue = MessageQueue(QUEUE)
         readers = [FakeReader(queue.all, able) for able in (False, True, True)]
         queue.waiting = dict.fromkeys(readers)
         queue.wake()
@@ -153,7 +154,7 @@ class TestWakeUps:
             waiting.source.waiting[waiting] = None
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(consumer.arrived, "wait", interrupted)
+        monkeypatch.setattr(consumer, "arrived", SimpleNamespace(wait=interrupted, set=print))
         with pytest.raises(KeyboardInterrupt):
             consumer.receive()
         assert future.result(PATIENCE).message.body == b"x"

@@ -45,6 +45,9 @@ class MessageStore:
         self._buckets: tuple[OrderedDict[int, Entry], ...] = tuple(OrderedDict() for _ in range(_PRIORITIES))
         self.size = 0
 
+    def __len__(self) -> int:
+        return self.size
+
     def __iter__(self) -> Iterator[Entry]:
         for bucket in reversed(self._buckets):
             yield from bucket.values()
