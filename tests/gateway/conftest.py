@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.server
 import itertools
 import re
 import socket
+import ssl
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,20 +22,32 @@ from lxml import etree
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
-from mtosi_jms.exchange import Supplier
+from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.notifications import Publisher
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.stubs.mri import mer
+from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import encode
 
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, until
 
 httpx = pytest.importorskip("httpx", reason="the extra http is not installed")
 
-from mtosi_jms.gateway import ByRequestor, Endpoint, HttpServer, Store, WsdlFiles  # noqa: E402 - it needs the extra
+from mtosi_jms.gateway import (  # noqa: E402 - it needs the extra
+    ByRequestor,
+    Endpoint,
+    Forwarder,
+    HttpOptions,
+    HttpPeer,
+    HttpServer,
+    Store,
+    WsdlFiles,
+)
 
 ELEMENTS = 70
+QUEUE = "queue:EMS.OS"
 ADDRESSES = ("senderURI", "destinationURI", "originatorURI")
 _numbers = itertools.count()
 ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" xmlns:mer="http://www.tmforum.org/mtop/mri/xsd/mer/v1"
@@ -55,6 +71,93 @@ def connection() -> Iterator[Connection]:
     """Over the embedded provider, one for each test."""
     with mtosi.connect(f"memory:gateway-{next(_numbers)}") as made:
         yield made
+
+
+@contextmanager
+def gateway(
+    connection: Connection,
+    *services: Any,
+    queue: str = QUEUE,
+    store: Store | None = None,
+    timeout: float | None = None,
+    options: HttpOptions | None = None,
+    wsdl: WsdlFiles | None = None,
+    publisher: Publisher | None = None,
+) -> Iterator[HttpServer]:
+    """A gateway to a supplier, of some services, on a provider. No exchange is left open, but by time-outs."""
+    with ExitStack() as stack:
+        if services:
+            supplier = services[0] if isinstance(services[0], Dispatcher) else list(services)
+            stack.enter_context(Supplier(connection, queue, supplier).start(4))
+        requestor = stack.enter_context(mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True))
+        source = ByRequestor(requestor, queue, store or Store(2**20), timeout, publisher=publisher)
+        server = stack.enter_context(HttpServer(Endpoint(source, options, wsdl=wsdl)))
+        yield server
+        if timeout is None:
+            until(lambda: requestor.pending == 0)
+
+
+@contextmanager
+def forwarded(
+    connection: Connection, peer: HttpPeer | str, queue: str = QUEUE, *, validate: Any = "ignore", **options: Any
+) -> Iterator[ManagedElementRetrieval]:
+    """A stub whose requests go over JMS, and from there to an HTTP peer. `options`: of the peer, by its URL."""
+    with (
+        HttpPeer(peer, **options) if isinstance(peer, str) else peer as there,
+        Supplier(connection, queue, Forwarder(there, validate=validate)).start(2),
+        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+    ):
+        yield ManagedElementRetrieval(requestor, queue)
+
+
+@contextmanager
+def http_peer(answer: Callable[[Any], object], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """An HTTP server, whose handler of each POST is given to a function when its body is read, as `handler.body`."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.close_connection = True
+            with suppress(OSError):  # the other side reads no more
+                answer(self)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is to be said."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+        served.handle_error = lambda *_: None  # type: ignore[method-assign]
+        if tls is not None:
+            served.socket = tls.wrap_socket(served.socket, server_side=True)
+        thread = threading.Thread(target=served.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"{'http' if tls is None else 'https'}://127.0.0.1:{served.server_port}/"
+        finally:
+            served.shutdown()
+            thread.join()
+
+
+def respond(handler: Any, status: int, content: bytes = b"", **headers: str) -> None:
+    """Sends an answer; `_` in the names of headers stands for `-`."""
+    handler.send_response(status)
+    for name, value in {"Content_Type": "text/xml", "Content_Length": str(len(content)), **headers}.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+class Halting(simulator.ManagedElementEms):
+    """Gives 25 elements, or more, and the others when it is let go."""
+
+    def __init__(self, elements: int = ELEMENTS, first: int = 25) -> None:
+        super().__init__(simulator.Network(elements=elements, seed=1))
+        self.let_go = threading.Event()
+        self._first = first
+
+    def get_all_managed_elements(self, request: Any, context: Any) -> Any:
+        for number, element in enumerate(super().get_all_managed_elements(request, context)):
+            assert number < self._first or self.let_go.wait(PATIENCE)
+            yield element
 
 
 FEW, MANY = 300, 20_000
@@ -95,13 +198,8 @@ def official_wsdl(shared: Path) -> Path:
 @pytest.fixture
 def front(provider: Provider, queue_name: str, official_wsdl: Path) -> Iterator[str]:
     """URL of a gateway to a supplier on the provider; `?wsdl` gives the official WSDL."""
-    with (
-        Supplier(provider.connection, queue_name, [simulator.ManagedElementEms(provider.network)]).start(2),
-        mtosi.Requestor(provider.connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-        HttpServer(
-            Endpoint(ByRequestor(requestor, queue_name, Store(2**20)), wsdl=WsdlFiles([official_wsdl]))
-        ) as server,
-    ):
+    wsdl, ems = WsdlFiles([official_wsdl]), simulator.ManagedElementEms(provider.network)
+    with gateway(provider.connection, ems, queue=queue_name, wsdl=wsdl) as server:
         yield server.url
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +16,8 @@ import httpx
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
 from mtosi_jms.broker import BrokerProcess, free_ports
+
+from ..processes import Program, command
 
 ELEMENTS = 60
 BATCH = 8
@@ -46,35 +46,6 @@ def asked(operation: str, pattern: str = "SimpleResponse", more: str = "", what:
 
 class Wrong(AssertionError):
     """An answer to something else, or a list with a gap."""
-
-
-class Gateway:
-    """`mtosi-jms gateway` in a process of its own, which is ready. `words`: of its command line. `told`: the lines of
-    its standard error."""
-
-    def __init__(self, *words: str) -> None:
-        command = [sys.executable, "-m", "mtosi_jms", "gateway", *words]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.told: list[str] = []
-        self._is_ready = threading.Event()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        assert self._is_ready.wait(PATIENCE), self.told
-
-    def _read(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            self.told.append(line.rstrip())
-            if line.startswith("ready:"):
-                self._is_ready.set()
-
-    def kill(self) -> None:
-        """kill -9."""
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        assert self._process.stderr is not None
-        self._process.stderr.close()
 
 
 class Client(threading.Thread):
@@ -167,9 +138,11 @@ class Stage:
         for client in self._clients:
             client.start()
 
-    def _started(self) -> Gateway:
+    def _started(self) -> Program:
         listen = ("--listen", f"127.0.0.1:{self._port}", "--timeout", str(CALL_TIMEOUT))
-        return Gateway("--to", "queue:EMS.OS", "--url", self._url, *listen)
+        made = command("gateway", "--to", "queue:EMS.OS", "--url", self._url, *listen)
+        made.await_line("ready:")
+        return made
 
     def _tell(self, ended: str) -> None:
         with self._changed:

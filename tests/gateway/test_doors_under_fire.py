@@ -9,13 +9,12 @@ import os
 import random
 import re
 import socket
-import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,6 +24,7 @@ pytest.importorskip("jinja2", reason="the extra console is not installed")
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.gateway import HttpPeer
 
+from ..processes import Program
 from .test_gateway_fuzz import DOCUMENTED, PIECES, SEEDS
 
 SECONDS = float(os.environ.get("MTOSI_DOORS_SECONDS", "600"))
@@ -176,19 +176,6 @@ def _told(url: str, data: bytes, chance: random.Random) -> bytes:
     return found
 
 
-@contextmanager
-def process(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """A process of this folder's script, which ends with its standard input."""
-    command = [sys.executable, str(Path(__file__).with_name("doors_process.py")), *words]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=None if words else pipe, text=True) as made:
-        try:
-            yield made
-        finally:
-            assert made.stdin is not None
-            made.stdin.close()
-
-
 def peak(pid: int) -> int:
     """Megabytes that a process has had at most."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
@@ -200,31 +187,27 @@ def peak(pid: int) -> int:
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(SECONDS, marks=pytest.mark.endurance)])
 def test_doors(seconds: float) -> None:
     seed = 1 if seconds == 2.0 else random.randrange(2**31)
-    with process() as doors:
-        assert doors.stdout is not None
-        urls = json.loads(doors.stdout.readline())
-        logged: list[str] = []
-        reading = threading.Thread(target=lambda: logged.extend(doors.stderr or ()))
-        reading.start()
-        with process("probe", *urls.values()) as prober:
+    script = [sys.executable, Path(__file__).with_name("doors_process.py")]
+    with tempfile.TemporaryFile("w+") as log, Program(script, stderr=log) as doors:
+        urls = json.loads(doors.line())
+        with Program([*script, "probe", *urls.values()]) as prober:
 
             def longest() -> int:
-                assert prober.stdin is not None
-                assert prober.stdout is not None
-                prober.stdin.write("\n")
-                prober.stdin.flush()
-                return int(prober.stdout.readline())
+                prober.say("")
+                return int(prober.line())
 
             longest()
             threading.Event().wait(min(seconds, 10.0) / 2)  # what the machine does without us
             before = longest()
             clients = Clients(urls, seconds, seed)
             clients.run()
-            slowest, memory = longest(), peak(doors.pid)
-        assert doors.poll() is None
-        assert doors.stdin is not None
-        doors.stdin.close()
-        reading.join()
+            slowest, memory = longest(), peak(doors.process.pid)
+        assert doors.process.poll() is None
+        assert doors.process.stdin is not None
+        doors.process.stdin.close()
+        doors.process.wait(60)
+        log.seek(0)
+        logged = log.readlines()
     print(f"seed {seed}: {sum(clients.statuses.values())} answers, {memory} MB, /healthz {slowest} ms, {before} before")
     print(sorted(clients.statuses.items()))
     assert not clients.wrong, (seed, clients.wrong)

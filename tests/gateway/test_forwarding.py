@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import http.server
 import itertools
 import queue
 import re
-import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lxml import etree
 
-import mtosi_jms as mtosi
 from mtosi_jms import simulator
-from mtosi_jms.errors import ConfigError, MtosiFault, ReplyTimeoutError
-from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.errors import ConfigError, MtosiFault
+from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.gateway import (
     ByDispatcher,
-    ByRequestor,
     Endpoint,
     Forwarder,
     HttpOptions,
@@ -39,7 +35,6 @@ from mtosi_jms.service import Call, CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, parse, tag_of
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs11.ns_tmf854_v1.types import name as release1_name
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.equipment_inventory_mgr import EquipmentInventoryMgr
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.inventory_retrieval import InventoryRetrieval
@@ -47,50 +42,22 @@ from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElement
 from mtosi_jms.transport import Backoff, Connection
 from mtosi_jms.xmlbind import RawXml
 
-from .conftest import ELEMENTS, said
-
-QUEUE = "queue:EMS.OS"
+from .conftest import ELEMENTS, QUEUE, Halting, forwarded, gateway, http_peer, respond, said
 
 
 @contextmanager
-def forwarded(connection: Connection, url: str, **options: Any) -> Iterator[ManagedElementRetrieval]:
-    """A stub whose requests go over JMS, and from there to an HTTP peer."""
-    with (
-        HttpPeer(url, **options) as peer,
-        Supplier(connection, QUEUE, Forwarder(peer)).start(2),
-        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
-    ):
-        yield ManagedElementRetrieval(requestor, QUEUE)
-
-
-@contextmanager
-def answering(status: int, *contents: bytes, kind: str = "text/xml") -> Iterator[tuple[str, queue.Queue[Any]]]:
+def answering(status: int, *contents: bytes) -> Iterator[tuple[str, queue.Queue[Any]]]:
     """An HTTP peer that answers with some contents in turn; its URL, and what it was asked."""
     answers = itertools.cycle(contents or [b""])
     asked: queue.Queue[Any] = queue.Queue()
 
-    class Peer(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            asked.put((self.headers, body))
-            content = next(answers)
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            if status in (301, 307):
-                self.send_header("Location", "http://192.0.2.1/elsewhere")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def answer(handler: Any) -> None:
+        asked.put((handler.headers, handler.body))
+        more = {"Location": "http://192.0.2.1/elsewhere"} if status in (301, 307) else {}
+        respond(handler, status, next(answers), **more)
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing is to be said."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/peer", asked
-        server.shutdown()
-        thread.join()
+    with http_peer(answer) as url:
+        yield f"{url}peer", asked
 
 
 def response(official: Any, number: str, end: str, *uri: str) -> bytes:
@@ -128,11 +95,8 @@ class TestRequests:
         size = provider.network.elements // 6
         with (
             HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
-            HttpPeer(server.url) as peer,
-            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
-            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+            forwarded(provider.connection, server.url, queue_name) as stub,
         ):
-            stub = ManagedElementRetrieval(requestor, queue_name)
             called = stub.get_all_managed_elements.batches(batch_size=size, options=CallOptions(on_reply=heard))
             batches = list(called)
         assert said(me for one in batches for me in one.me_list.me) == said(provider.network.managed_elements())
@@ -140,22 +104,14 @@ class TestRequests:
         assert heads == [(number, number == count) for number in range(1, count + 1)]
 
     def test_responses_come_before_the_last_is_there(self, connection: Connection) -> None:
-        let_go = threading.Event()
-
-        class Halting(simulator.ManagedElementEms):
-            def get_all_managed_elements(self, request: Any, context: Any) -> Any:
-                for number, element in enumerate(super().get_all_managed_elements(request, context)):
-                    assert number < 35 or let_go.wait(60)
-                    yield element
-
-        services = [Halting(simulator.Network(elements=50, seed=1))]
+        halting = Halting(elements=50, first=35)
         with (
-            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            HttpServer(Endpoint(ByDispatcher(Dispatcher([halting])))) as server,
             forwarded(connection, server.url) as stub,
         ):
             batches = stub.get_all_managed_elements.batches(batch_size=10)
             came = [next(batches), next(batches), next(batches)]
-            let_go.set()
+            halting.let_go.set()
             came += batches
         assert [len(one.me_list.me) for one in came] == [10] * 5
 
@@ -173,8 +129,7 @@ class TestRequests:
     def test_from_http_to_jms_to_http(self, connection: Connection, url: str, client: Any, official: Any) -> None:
         with (
             forwarded(connection, url, login=("os", "secret")),
-            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(0)))) as server,
+            gateway(connection, store=Store(0)) as server,
         ):
             text = official("6-1").replace(">500<", ">20<")
             assert len(list(client(server.url).fetch(text, official("6-3")))) == -(-ELEMENTS // 20)
@@ -223,55 +178,23 @@ class TestRequests:
         operation = OperationInfo(name='get "<&>" Things', python_name="get_things")
         with (
             answering(200, *answers) as (url, asked),
-            HttpPeer(url) as peer,
-            Supplier(connection, QUEUE, Forwarder(peer)).start(),
-            mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+            forwarded(connection, url) as stub,
         ):
             service = ServiceInfo(name="any", namespace="", root="")
-            list(requestor.call_batches(Call(service, operation, QUEUE, RawXml(body)), 500))
+            list(stub.caller.call_batches(Call(service, operation, QUEUE, RawXml(body)), 500))
             posted = [etree.fromstring(asked.get(timeout=60)[1]) for _ in range(2)]
         assert [one[1][0].tag for one in posted] == ["{urn:a&b}getThingsRequest", "{urn:a&b}getThingsIteratorRequest"]
         assert posted[0].findtext(".//{*}activityName") == 'get "<&>" Things'
 
-    def test_an_answer_that_trickles(self) -> None:
-        """The time is for all of it."""
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            over = threading.Event()
-
-            def trickle() -> None:
-                raw, _ = listening.accept()
-                with raw, suppress(OSError):
-                    raw.recv(65536)
-                    raw.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nContent-Length: 1000000\r\n\r\n")
-                    while not over.wait(0.02):
-                        raw.sendall(b" ")
-
-            thread = threading.Thread(target=trickle)
-            thread.start()
-            try:
-                url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-                with HttpPeer(url, timeout=0.3) as peer, pytest.raises(ReplyTimeoutError, match="in time"):
-                    peer.post(b"<a/>", "")
-            finally:
-                over.set()
-                thread.join()
-
     def test_a_peer_that_is_slow(self, connection: Connection) -> None:
-        let_go = threading.Event()
-
-        class Slow(simulator.ManagedElementEms):
-            def get_managed_element(self, request: Any, context: Any) -> Any:
-                assert let_go.wait(60)
-                return super().get_managed_element(request, context)
-
-        services = [Slow(simulator.Network(elements=3, seed=1))]
+        halting = Halting(first=0)
         with (
-            HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
+            HttpServer(Endpoint(ByDispatcher(Dispatcher([halting])))) as server,
             forwarded(connection, server.url, timeout=0.3) as stub,
         ):
             with pytest.raises(MtosiFault, match="in time"):
-                stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-1"))
-            let_go.set()
+                list(stub.get_all_managed_elements.batches(batch_size=10))
+            halting.let_go.set()
 
     def test_a_peer_that_is_not_there(self, connection: Connection) -> None:
         with forwarded(connection, "http://127.0.0.1:9/") as stub, pytest.raises(MtosiFault):
@@ -468,9 +391,8 @@ class TestNotifications:
         event = next(iter(simulator.Network(elements=5, seed=1).events(1)))
         topics = dict.fromkeys(("Fault", "Inventory"), "topic:Posted")
         with (
-            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
             Publisher(connection, topics, sender_uri="jms/Gateway") as publisher,
-            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(0), publisher=publisher))) as server,
+            gateway(connection, publisher=publisher) as server,
             Subscriber(connection, "topic:Posted", timeout=60) as subscriber,
         ):
             connection.start()

@@ -10,39 +10,31 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import pytest
 
-import mtosi_jms as mtosi
-from mtosi_jms import simulator
 from mtosi_jms.errors import MtosiFault
-from mtosi_jms.exchange import Dispatcher, Supplier
+from mtosi_jms.exchange import Dispatcher
 from mtosi_jms.gateway import (
     ByDispatcher,
-    ByRequestor,
     Endpoint,
-    Forwarder,
     HttpOptions,
-    HttpPeer,
     HttpServer,
     Request,
     Store,
 )
 from mtosi_jms.soap import Envelope, parse
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
-from .conftest import ELEMENTS, ONE, connected, with_iterator
+from ..waiting import PATIENCE, until
+from .conftest import ONE, Halting, connected, forwarded, gateway, http_peer, respond, with_iterator
 
-QUEUE = "queue:EMS.OS"
 KNOWN = ONE.replace("NAME", "NE-1").encode()
 POST = b"POST / HTTP/1.1\r\nHost: [::1]\r\nContent-Type: text/xml\r\n"
 EMPTY = b'<s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body/></s:Envelope>'
 LARGEST = 100_000
-PATIENCE = 60
 
 
 class Listening(ByDispatcher):
@@ -194,13 +186,6 @@ def trickling(raw: socket.socket, part: bytes) -> Iterator[None]:
         thread.join()
 
 
-def is_established(raw: socket.socket) -> bool:
-    """Whether the other side of a connection on loopback is still open, as the kernel says."""
-    ends = [f"{end[1]:04X}" for end in (raw.getpeername(), raw.getsockname())]
-    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return any([local[-4:], remote[-4:]] == ends and state == "01" for _, local, remote, state, *_ in lines)
-
-
 class TestFloods:
     """Each ends in bounded time: `told` would wait for ever, and the socket gives up after a minute."""
 
@@ -219,10 +204,11 @@ class TestFloods:
         ("begun", "more", "answered"),
         [
             (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n<\r\n", [408]),
+            (POST + b"Content-Length: 1000\r\n\r\n<", b"", [408]),
             (POST, b"X: y\r\n", []),
             (POST.replace(b"xml", b"html") + b"Content-Length: 1000000\r\n\r\n", b"x", [415]),
         ],
-        ids=["chunks of one octet", "headers", "a refused body"],
+        ids=["chunks of one octet", "nothing more", "headers", "a refused body"],
     )
     def test_what_trickles(self, impatient: str, begun: bytes, more: bytes, answered: list[int]) -> None:
         """The time is for the whole: whoever sends some of it now and then gains nothing."""
@@ -230,18 +216,6 @@ class TestFloods:
             raw.sendall(begun)
             with trickling(raw, more):
                 assert statuses(rest(raw)) == answered
-
-    def test_an_answer_that_nobody_reads(self, services: Any) -> None:
-        page, waits = b" " * 2**25, threading.Event()
-        endpoint = Endpoint(
-            ByDispatcher(Dispatcher(services)), HttpOptions(read_timeout=0.3), wsdl=lambda path, base: page
-        )
-        with HttpServer(endpoint) as server, connected(server.url) as raw:
-            raw.sendall(b"GET /?wsdl HTTP/1.1\r\nHost: [::1]\r\n\r\n")
-            assert raw.recv(100)
-            while is_established(raw):
-                waits.wait(0.02)
-            assert len(rest(raw)) < len(page)
 
     def test_the_body_of_a_refused_request_is_no_request(self, url: str, source: Listening) -> None:
         hidden = posted(KNOWN)
@@ -343,27 +317,9 @@ def health(asks: Any) -> dict[str, Any]:
     return dict(asks.http.get(f"{asks.url}/health").json())
 
 
-def until(asks: Any, **counts: int) -> None:
-    """Wait until the health report has these counts."""
-    pause = threading.Event()
-    for _ in range(1_000):
-        if counts.items() <= health(asks).items():
-            return
-        pause.wait(0.02)
-    raise AssertionError(health(asks))
-
-
-class Halting(simulator.ManagedElementEms):
-    """Gives 25 elements, and the others when it is let go."""
-
-    def __init__(self) -> None:
-        super().__init__(simulator.Network(elements=ELEMENTS, seed=1))
-        self.let_go = threading.Event()
-
-    def get_all_managed_elements(self, request: Any, context: Any) -> Any:
-        for number, element in enumerate(super().get_all_managed_elements(request, context)):
-            assert number < 25 or self.let_go.wait(PATIENCE)
-            yield element
+def await_health(asks: Any, **counts: int) -> None:
+    """Returns once the health report has these counts."""
+    until(lambda: counts.items() <= health(asks).items())
 
 
 class TestClientsThatGoAway:
@@ -372,21 +328,18 @@ class TestClientsThatGoAway:
         """An endpoint whose service halts."""
         halting = Halting()
         with ExitStack() as stack:
-            if request.param == "jms":
-                stack.enter_context(Supplier(connection, QUEUE, [halting]).start())
-                requestor = mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True)
-                source: Any = ByRequestor(stack.enter_context(requestor), QUEUE, Store(1_000))
-            else:
-                source = ByDispatcher(Dispatcher([halting]))
             stack.callback(halting.let_go.set)
-            yield stack.enter_context(HttpServer(Endpoint(source))).url
+            if request.param == "jms":
+                yield stack.enter_context(gateway(connection, halting, store=Store(1_000))).url
+            else:
+                yield stack.enter_context(HttpServer(Endpoint(ByDispatcher(Dispatcher([halting]))))).url
 
     def test_while_it_waits_for_the_first_response(self, url: str, client: Any, official: Any) -> None:
         asks = client(url)
         with connected(url) as raw:
             raw.sendall(posted(official("6-1").replace(">500<", ">30<").encode()))
-            until(asks, in_hand=1)
-        until(asks, in_hand=0, iterators=0)
+            await_health(asks, in_hand=1)
+        await_health(asks, in_hand=0, iterators=0)
 
     def test_while_it_waits_for_its_iterator(self, url: str, client: Any, official: Any) -> None:
         asks = client(url)
@@ -394,14 +347,14 @@ class TestClientsThatGoAway:
         assert health(asks)["iterators"] == 1
         with connected(url) as raw:
             raw.sendall(posted(with_iterator(official("6-3"), first.header.iterator_reference_uri).encode()))
-            until(asks, in_hand=1)
-        until(asks, in_hand=0, iterators=0)
+            await_health(asks, in_hand=1)
+        await_health(asks, in_hand=0, iterators=0)
 
     def test_in_the_middle_of_its_request(self, url: str, client: Any) -> None:
         asks = client(url)
         with connected(url) as raw:
             raw.sendall(posted(KNOWN)[:-10])
-        until(asks, in_hand=0, iterators=0)
+        await_health(asks, in_hand=0, iterators=0)
         assert asks.post(KNOWN).status_code == 200
 
 
@@ -427,9 +380,7 @@ class TestWhereWeConnect:
     def test_by_a_client(self, connection: Connection, services: Any, client: Any, official: Any) -> None:
         with (
             decoy() as (url, was_asked),
-            Supplier(connection, QUEUE, services).start(),
-            mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-            HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(1_000)))) as server,
+            gateway(connection, *services, store=Store(1_000)) as server,
         ):
             asks = client(server.url)
             named = {"SOAPAction": f'"{url}"', "Host": url.split("/")[2], "X-Forwarded-Host": url.split("/")[2]}
@@ -462,35 +413,14 @@ class TestWhereWeConnect:
         asked: list[str] = []
         with decoy() as (url, was_asked):
 
-            class Peer(http.server.BaseHTTPRequestHandler):
-                def do_POST(self) -> None:
-                    asked.append(self.path)
-                    self.rfile.read(int(self.headers["Content-Length"]))
-                    more = f"<hdr:iteratorReferenceURI>{url}</hdr:iteratorReferenceURI>" if len(asked) < 3 else ""
-                    content = with_more(batch, len(asked), more).encode()
-                    self.send_response(status)
-                    self.send_header("Content-Type", "text/xml")
-                    self.send_header("Content-Location", url)
-                    if status != 200:
-                        self.send_header("Location", url)
-                    self.send_header("Content-Length", str(len(content)))
-                    self.end_headers()
-                    self.wfile.write(content)
+            def answer(handler: Any) -> None:
+                asked.append(handler.path)
+                more = f"<hdr:iteratorReferenceURI>{url}</hdr:iteratorReferenceURI>" if len(asked) < 3 else ""
+                headers = {"Content_Location": url, **({} if status == 200 else {"Location": url})}
+                respond(handler, status, with_more(batch, len(asked), more).encode(), **headers)
 
-                def log_message(self, *_: Any) -> None:
-                    """Nothing is to be said."""
-
-            with (
-                http.server.ThreadingHTTPServer(("127.0.0.1", 0), Peer) as listening,
-                HttpPeer(f"http://127.0.0.1:{listening.server_port}/own") as peer,
-                Supplier(connection, QUEUE, Forwarder(peer)).start(),
-                mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
-            ):
-                threading.Thread(target=listening.serve_forever, args=(0.01,), daemon=True).start()
-                batches = ManagedElementRetrieval(requestor, QUEUE).get_all_managed_elements.batches(batch_size=500)
-                with suppress(MtosiFault):
-                    list(batches)
-                listening.shutdown()
+            with http_peer(answer) as own, forwarded(connection, f"{own}own") as stub, suppress(MtosiFault):
+                list(stub.get_all_managed_elements.batches(batch_size=500))
             assert not was_asked()
         assert set(asked) == {"/own"}
         assert len(asked) == (3 if status == 200 else 1)

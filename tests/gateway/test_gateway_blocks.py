@@ -10,22 +10,20 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms import simulator
-from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, Forwarder, HttpPeer, HttpServer, Store
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpServer, Store
 from mtosi_jms.namespaces import SOAP11, SOAP12
 from mtosi_jms.service import OperationInfo, ServiceInfo, SupplierBase
 from mtosi_jms.soap import parse
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri import mer
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import DECLARATION, RawXml, encode
 
-from .conftest import ONE
+from .conftest import ONE, QUEUE, forwarded, gateway
 
-QUEUE = "queue:EMS.OS"
 TYPES = {SOAP11: "text/xml", SOAP12: "application/soap+xml"}
 
 
@@ -63,12 +61,9 @@ def serve(request: pytest.FixtureRequest, connection: Connection) -> Iterator[Ca
     with ExitStack() as stack:
 
         def start(service: Any) -> str:
-            source: Any = ByDispatcher(Dispatcher([service]))
             if request.param == "jms":
-                stack.enter_context(Supplier(connection, QUEUE, [service]))
-                requestor = mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True)
-                source = ByRequestor(stack.enter_context(requestor), QUEUE, Store(10_000))
-            return stack.enter_context(HttpServer(Endpoint(source))).url
+                return stack.enter_context(gateway(connection, service)).url
+            return stack.enter_context(HttpServer(Endpoint(ByDispatcher(Dispatcher([service]))))).url
 
         yield start
 
@@ -117,13 +112,11 @@ def test_a_peer_over_http_is_told_of_it_in_its_version(connection: Connection) -
     services = [simulator.ManagedElementEms(simulator.Network(elements=1))]
     with (
         HttpServer(Endpoint(ByDispatcher(Dispatcher(services)))) as server,
-        HttpPeer(server.url) as peer,
-        Supplier(connection, QUEUE, Forwarder(peer)),
-        mtosi.Requestor(connection, sender_uri="jms/Os", temporary_reply=True) as requestor,
+        forwarded(connection, server.url) as stub,
     ):
         options = mtosi.CallOptions(on_request=with_block)
         with pytest.raises(mtosi.MtosiFault) as refused:
-            ManagedElementRetrieval(requestor, QUEUE).get_managed_element(me_ref="MD=EMS1/ME=NE-1", options=options)
+            stub.get_managed_element(me_ref="MD=EMS1/ME=NE-1", options=options)
         assert refused.value.fault_code == "MustUnderstand"
 
 

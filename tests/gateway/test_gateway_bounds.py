@@ -10,9 +10,9 @@ import itertools
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import httpx
@@ -24,11 +24,12 @@ from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ReplyTimeoutError, TransportError
 from mtosi_jms.exchange import Dispatcher
-from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, HttpOptions, HttpPeer, HttpServer, Request, Store
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpOptions, HttpPeer, HttpServer, Request
 from mtosi_jms.soap import parse
 from mtosi_jms.telemetry import Monitor, is_own_host
 
-from .conftest import ONE, connected
+from ..waiting import until
+from .conftest import ONE, connected, gateway, http_peer
 
 KNOWN = ONE.replace("NAME", "NE-1").encode()
 LARGEST, ELEMENTS = 100_000, 100
@@ -129,12 +130,8 @@ def is_closed(raw: socket.socket) -> bool:
 
 def wait_for(caplog: pytest.LogCaptureFixture, text: str) -> logging.LogRecord:
     """The first record with a text."""
-    waits = threading.Event()
-    while True:
-        for record in list(caplog.records):
-            if text in record.getMessage():
-                return record
-        waits.wait(0.02)
+    until(lambda: text in caplog.text)
+    return next(one for one in list(caplog.records) if text in one.getMessage())
 
 
 @pytest.fixture
@@ -250,8 +247,7 @@ def test_a_field_that_the_broker_cannot_carry(activemq: BrokerProcess, field: st
     body = KNOWN.decode().replace("<soap:Body>", f"<soap:Header>{header}</h:header></soap:Header><soap:Body>")
     with (
         mtosi.connect(activemq.endpoints.url("stomp")) as connection,
-        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-        HttpServer(Endpoint(ByRequestor(requestor, "queue:gateway.bounds", Store(2**20)))) as server,
+        gateway(connection, queue="queue:gateway.bounds") as server,
     ):
         answer = httpx.post(server.url, content=body, headers=TEXT, timeout=60, verify=False)
     assert answer.status_code == 400
@@ -299,32 +295,6 @@ def test_a_host_is_our_own(server: HttpServer, monitor: Monitor, host: str, is_o
     assert status == (200 if is_own else 421)
 
 
-@contextmanager
-def peer(answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    """An HTTP server that answers so; its URL."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.close_connection = True
-            try:
-                answer(self)
-            except OSError:
-                pass  # it reads no more
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
-        thread = threading.Thread(target=served.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{served.server_port}/"
-        finally:
-            served.shutdown()
-            thread.join()
-
-
 @pytest.mark.obligation("SEC4")
 @pytest.mark.parametrize(
     ("data", "encoding", "error"),
@@ -340,14 +310,14 @@ def peer(answer: Callable[[http.server.BaseHTTPRequestHandler], None]) -> Iterat
     ],
 )
 def test_an_answer_has_bounds(data: bytes, encoding: str, error: str) -> None:
-    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+    def answer(handler: Any) -> None:
         handler.send_response(200)
         if encoding:
             handler.send_header("Content-Encoding", encoding)
         handler.end_headers()
         handler.wfile.write(data)
 
-    with peer(answer) as url, HttpPeer(url, timeout=60, largest=LARGEST, elements=ELEMENTS) as asked:
+    with http_peer(answer) as url, HttpPeer(url, timeout=60, largest=LARGEST, elements=ELEMENTS) as asked:
         if error:
             with pytest.raises(TransportError, match=f"the answer is not taken: .*{error}"):
                 asked.post(KNOWN, "any")
@@ -373,7 +343,7 @@ def test_an_answer_without_end_has_bounds_in_all(kind: str) -> None:
     begin, more, trickles = ENDLESS[kind]
     waits, ended = threading.Event(), threading.Event()
 
-    def answer(handler: http.server.BaseHTTPRequestHandler) -> None:
+    def answer(handler: Any) -> None:
         with suppress(OSError):
             handler.wfile.write(begin)
             while not ended.is_set():
@@ -381,7 +351,7 @@ def test_an_answer_without_end_has_bounds_in_all(kind: str) -> None:
                 if trickles:
                     waits.wait(0.01)
 
-    with peer(answer) as url, HttpPeer(url, timeout=0.4 if trickles else 60, largest=LARGEST) as asked:
+    with http_peer(answer) as url, HttpPeer(url, timeout=0.4 if trickles else 60, largest=LARGEST) as asked:
         try:
             with pytest.raises(ReplyTimeoutError if trickles else TransportError):
                 asked.post(KNOWN, "any")

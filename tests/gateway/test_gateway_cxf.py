@@ -13,18 +13,16 @@ from typing import Any
 import httpx
 import pytest
 
-import mtosi_jms as mtosi
-from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, Endpoint, Forwarder, HttpPeer, HttpServer, WsdlFiles
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpServer, WsdlFiles
 from mtosi_jms.service import CallOptions
 from mtosi_jms.soap import Envelope
 from mtosi_jms.stubs.mri import mer
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 from mtosi_jms.xmlbind import decode, encode
 
 from ..java_tools import CXF_HTTP, JavaPeer
-from .conftest import said
+from .conftest import forwarded, said
 
 PATIENCE = 120
 NEVER = 1_000_000
@@ -95,12 +93,7 @@ class TestService:
         def heard(reply: Envelope) -> None:
             heads.append((reply.header.batch_sequence_number, reply.header.batch_sequence_end_of_reply))
 
-        with (
-            HttpPeer(cxf.serve(elements)) as peer,
-            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
-            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
-        ):
-            stub = ManagedElementRetrieval(requestor, queue_name)
+        with forwarded(provider.connection, cxf.serve(elements), queue_name) as stub:
             options = CallOptions(on_reply=heard)
             batches = list(stub.get_all_managed_elements.batches(batch_size=size, options=options))
         assert said(itertools.chain.from_iterable(one.me_list.me for one in batches)) == said(elements)
@@ -111,12 +104,8 @@ class TestService:
     @pytest.mark.parametrize("provider", ["memory"], indirect=True)
     def test_responses_come_before_the_last_is_there(self, cxf: Cxf, provider: Any, queue_name: str) -> None:
         elements = list(provider.network.managed_elements())[:30]
-        with (
-            HttpPeer(cxf.serve(elements, holds=3)) as peer,
-            Supplier(provider.connection, queue_name, Forwarder(peer)).start(),
-            mtosi.Requestor(provider.connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
-        ):
-            batches = ManagedElementRetrieval(requestor, queue_name).get_all_managed_elements.batches(batch_size=10)
+        with forwarded(provider.connection, cxf.serve(elements, holds=3), queue_name) as stub:
+            batches = stub.get_all_managed_elements.batches(batch_size=10)
             came = [next(batches).me_list.me, next(batches).me_list.me]
             assert cxf.ask("go") == [["goes"]]
             came.append(next(batches).me_list.me)

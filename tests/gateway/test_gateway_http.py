@@ -12,14 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import mtosi_jms as mtosi
-from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, Forwarder, HttpPeer, HttpServer, Store
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpPeer, HttpServer
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
-from .conftest import ELEMENTS, ONE
+from .conftest import ELEMENTS, ONE, forwarded, gateway
 
 KNOWN = ONE.replace("NAME", "NE-1").encode()
 
@@ -98,12 +96,7 @@ def test_the_action_of_a_request_that_is_forwarded_is_its_operation(connection: 
             told.append(action)
             return super().post(data, action)
 
-    with (
-        Telling(url) as peer,
-        Supplier(connection, "queue:EMS.OS", Forwarder(peer)).start(),
-        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
-    ):
-        stub = ManagedElementRetrieval(requestor, "queue:EMS.OS")
+    with forwarded(connection, Telling(url)) as stub:
         stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-1"))
         assert len(list(stub.get_all_managed_elements.batches(batch_size=ELEMENTS // 2))) == 2
     assert told == ["getManagedElement", "getAllManagedElements", "getManagedElementsIterator"]
@@ -112,12 +105,7 @@ def test_the_action_of_a_request_that_is_forwarded_is_its_operation(connection: 
 @pytest.mark.obligation("001-H6")
 def test_each_client_gets_its_own_answer(connection: Connection, services: Any, client: Any) -> None:
     """001-H6: many at the same time, whose answers come over one reply queue."""
-    with (
-        Supplier(connection, "queue:EMS.OS", services).start(4),
-        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-        HttpServer(Endpoint(ByRequestor(requestor, "queue:EMS.OS", Store(2**20)))) as server,
-        ThreadPoolExecutor(16) as pool,
-    ):
+    with gateway(connection, *services) as server, ThreadPoolExecutor(16) as pool:
         asks = client(server.url)
         names = [f"NE-{number}" for number in range(1, ELEMENTS + 1)]
         answers = list(pool.map(lambda one: asks.post(ONE.replace("NAME", one)).text, names))

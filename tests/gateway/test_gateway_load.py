@@ -7,7 +7,6 @@ import json
 import os
 import re
 import statistics
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -20,6 +19,7 @@ pytest.importorskip("httpx", reason="the extra http is not installed")
 
 import httpx
 
+from ..processes import Program
 from .gateway_kills import URI, asked
 
 CALLS = int(os.environ.get("MTOSI_GATEWAY_CALLS", "100000"))
@@ -127,37 +127,23 @@ class Caller:
             self._writer = None
 
 
-class Process:
+class Process(Program):
     """The gateway's. `iterator_timeout`: seconds after which it closes an iterator that nobody asks for."""
 
     def __init__(self, iterator_timeout: float) -> None:
-        script = Path(__file__).with_name("load_process.py")
-        command = [sys.executable, str(script), str(iterator_timeout)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.url = self._line()
+        super().__init__([sys.executable, Path(__file__).with_name("load_process.py"), str(iterator_timeout)])
+        self.url = self.line()
         self.port = int(self.url.rpartition(":")[2])
-
-    def _line(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, "the gateway has ended"
-        return line.strip()
 
     def holds(self) -> dict[str, int]:
         """What it holds: by its own words, and by the system's."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        told: dict[str, int] = json.loads(self._line())
+        self.say("")
+        told: dict[str, int] = json.loads(self.line())
         health = httpx.get(f"{self.url}/health", trust_env=False, timeout=60).json()
-        status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
         numbers = {name: int(re.findall(rf"{name}:\s+(\d+)", status)[0]) for name in ("VmRSS", "Threads")}
-        sockets = len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
+        sockets = len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
         return {**told, "iterators": health["iterators"], **numbers, "descriptors": sockets}
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
 
 async def load(port: int, calls: int, sample: threading.Event) -> Counter[str]:
@@ -227,4 +213,4 @@ def test_what_clients_leave_behind_is_freed(calls: int, iterator_timeout: float,
         over.set()
         due.set()
         watcher.join()
-        process.close()
+        process.kill()

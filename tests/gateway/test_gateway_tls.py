@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import http.server
 import shutil
 import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError, MtosiFault, TransportError
-from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, Endpoint, Forwarder, HttpOptions, HttpPeer, HttpServer
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpOptions, HttpPeer, HttpServer
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.transport import Connection
 
-from ..waiting import background
-from .conftest import ONE
+from .conftest import ONE, forwarded, http_peer, respond
 
 KNOWN = ONE.replace("NAME", "NE-1")
 
@@ -73,21 +69,11 @@ def server(services: Any, ours: Certificate) -> Iterator[HttpServer]:
         yield made
 
 
-@contextmanager
-def stub_over(connection: Connection, url: str, **options: Any) -> Iterator[ManagedElementRetrieval]:
-    with (
-        HttpPeer(url, **options) as peer,
-        Supplier(connection, "queue:EMS.OS", Forwarder(peer)).start(),
-        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
-    ):
-        yield ManagedElementRetrieval(requestor, "queue:EMS.OS")
-
-
 @pytest.mark.parametrize("login", [{"login": ("os", "secret")}, {"token": "tok"}])
 def test_a_certificate_that_is_trusted(
     server: HttpServer, ours: Certificate, connection: Connection, login: dict[str, Any]
 ) -> None:
-    with stub_over(connection, server.url, ca=ours.file, **login) as stub:
+    with forwarded(connection, server.url, ca=ours.file, **login) as stub:
         assert len(list(stub.get_all_managed_elements.batches(batch_size=30))) == 3
         assert str(stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3")).me.name) == "MD=EMS1/ME=NE-3"
 
@@ -118,7 +104,7 @@ def test_a_certificate_of_another_address(services: Any, certificates: Any) -> N
 
 def test_a_requestor_hears_of_it_as_a_fault(server: HttpServer, others: Certificate, connection: Connection) -> None:
     with (
-        stub_over(connection, server.url, ca=others.file) as stub,
+        forwarded(connection, server.url, ca=others.file) as stub,
         pytest.raises(MtosiFault, match="did not answer as it should"),
     ):
         stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-3"))
@@ -141,28 +127,15 @@ def test_a_peer_that_asks_for_our_certificate(ours: Certificate, others: Certifi
     context.load_verify_locations(others.file)
     context.verify_mode = ssl.CERT_REQUIRED
     own = {"certificate": others.file, "key": others.key} if shown else {}
-    with http.server.HTTPServer(("127.0.0.1", 0), Taking) as listening:
-        listening.socket = context.wrap_socket(listening.socket, server_side=True)
-        background(listening.handle_request)
-        with HttpPeer(f"https://127.0.0.1:{listening.server_port}/", ca=ours.file, timeout=30, **own) as peer:
-            if shown:
-                assert peer.post(b"<a/>", "") == (202, b"")
-            else:
-                with pytest.raises(TransportError):
-                    peer.post(b"<a/>", "")
-
-
-class Taking(http.server.BaseHTTPRequestHandler):
-    """Takes whatever is posted."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(202)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Nothing is to be said."""
+    with (
+        http_peer(lambda handler: respond(handler, 202), context) as url,
+        HttpPeer(url, ca=ours.file, timeout=30, **own) as peer,
+    ):
+        if shown:
+            assert peer.post(b"<a/>", "") == (202, b"")
+        else:
+            with pytest.raises(TransportError):
+                peer.post(b"<a/>", "")
 
 
 class TestFiles:

@@ -6,18 +6,17 @@ from typing import Any, Literal
 
 import pytest
 
-import mtosi_jms as mtosi
 from mtosi_jms.errors import DecodeError, MtosiFault
-from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, Endpoint, Forwarder, HttpPeer, HttpServer, Poster
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpPeer, HttpServer, Poster
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.mri.mer import GetManagedElementRequest
 from mtosi_jms.transport import Connection
 
-QUEUE = "queue:EMS.OS"
+from .conftest import forwarded
+
 Action = Literal["ignore", "warn", "fail"]
 ACTIONS: list[Action] = ["ignore", "warn", "fail"]
 TOLD = "with 1 warnings, the first: line 2 /Envelope/Body/"
@@ -64,11 +63,8 @@ def test_an_answer_over_http(
 ) -> None:
     with (
         HttpServer(Endpoint(ByDispatcher(Careless(services)))) as server,
-        HttpPeer(server.url) as peer,
-        Supplier(connection, QUEUE, Forwarder(peer, validate=action)).start(),
-        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        forwarded(connection, server.url, validate=action) as stub,
     ):
-        stub = ManagedElementRetrieval(requestor, QUEUE)
         if action == "fail":
             with pytest.raises(MtosiFault, match="did not answer as it should"):
                 stub.get_managed_element(me_ref=name("MD=EMS1/ME=NE-1"))

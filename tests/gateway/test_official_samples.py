@@ -8,19 +8,17 @@ from typing import Any
 
 import pytest
 
-import mtosi_jms as mtosi
 from mtosi_jms.errors import MtosiFault
-from mtosi_jms.exchange import Dispatcher, Supplier
-from mtosi_jms.gateway import ByDispatcher, ByRequestor, Endpoint, Forwarder, HttpPeer, HttpServer, Store
+from mtosi_jms.exchange import Dispatcher
+from mtosi_jms.gateway import ByDispatcher, Endpoint, HttpServer
 from mtosi_jms.service import Call, CallOptions, OperationInfo, ServiceInfo
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.stubs.fmw.hdr import CommunicationStyleType
 from mtosi_jms.transport import Connection
 from mtosi_jms.xmlbind import RawXml, to_element
 
-from .conftest import printed, with_iterator
+from .conftest import QUEUE, forwarded, gateway, printed, with_iterator
 
-QUEUE = "queue:EMS.OS"
 EXCHANGES = [("6", "getAllManagedElements"), ("7", "getInventory")]
 
 
@@ -64,11 +62,7 @@ def test_an_http_client_sees_them_as_printed(
 ) -> None:
     replies = [recorded(official(f"{number}-{which}"), operation) for which in (2, 4)]
     supplier = Recorded(replies, CommunicationStyleType.MSG)
-    with (
-        Supplier(connection, QUEUE, supplier).start(),
-        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-        HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(2**20)))) as server,
-    ):
+    with gateway(connection, supplier) as server:
         found = list(client(server.url).fetch(official(f"{number}-1"), official(f"{number}-3")))
     assert [printed(one.to_bytes()) for one in found] == [printed(official(f"{number}-{which}")) for which in (2, 4)]
     (asked,) = supplier.asked
@@ -81,11 +75,7 @@ def test_an_http_client_sees_them_as_printed(
 @pytest.mark.parametrize("number", ["6", "7"])
 def test_a_fault_comes_as_it_was_printed(connection: Connection, official: Any, client: Any, number: str) -> None:
     supplier = Recorded([parse(official(f"{number}-5"))], CommunicationStyleType.RPC)
-    with (
-        Supplier(connection, QUEUE, supplier).start(),
-        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-        HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(2**20)))) as server,
-    ):
+    with gateway(connection, supplier) as server:
         answer = client(server.url).post(official(f"{number}-1"))
     assert answer.status_code == 500
     assert printed(answer.content) == printed(official(f"{number}-5"))
@@ -100,9 +90,7 @@ def test_a_requestor_on_jms_sees_them_as_printed(
     )
     with (
         HttpServer(Endpoint(ByDispatcher(supplier))) as server,
-        HttpPeer(server.url) as peer,
-        Supplier(connection, QUEUE, Forwarder(peer)).start(),
-        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        forwarded(connection, server.url) as stub,
     ):
         told: list[Envelope] = []
         request = parse(official(f"{number}-1")).body
@@ -113,7 +101,7 @@ def test_a_requestor_on_jms_sees_them_as_printed(
             request,
             CallOptions(on_reply=told.append),
         )
-        responses = list(requestor.call_batches(call, 500))
+        responses = list(stub.caller.call_batches(call, 500))
     assert len(responses) == 2
     wanted = [recorded(official(f"{number}-{which}"), operation) for which in (2, 4)]
     for came, expected in zip(told, wanted, strict=True):
@@ -136,11 +124,7 @@ def test_an_http_client_sees_the_fault_of_its_iterator_as_printed(
     connection: Connection, official: Any, client: Any, number: str, operation: str
 ) -> None:
     supplier = Recorded(failing(official, number, operation), CommunicationStyleType.RPC)
-    with (
-        Supplier(connection, QUEUE, supplier).start(),
-        mtosi.Requestor(connection, sender_uri="jms/Gateway", temporary_reply=True) as requestor,
-        HttpServer(Endpoint(ByRequestor(requestor, QUEUE, Store(2**20)))) as server,
-    ):
+    with gateway(connection, supplier) as server:
         asks = client(server.url)
         status, first = asks.ask(official(f"{number}-1"))
         assert status == 200
@@ -160,9 +144,7 @@ def test_a_requestor_on_jms_sees_the_fault_of_an_iterator_as_printed(
     told: list[Envelope] = []
     with (
         HttpServer(Endpoint(ByDispatcher(supplier))) as server,
-        HttpPeer(server.url) as peer,
-        Supplier(connection, QUEUE, Forwarder(peer)).start(),
-        mtosi.Requestor(connection, sender_uri="jms/OS", temporary_reply=True) as requestor,
+        forwarded(connection, server.url) as stub,
     ):
         call = Call(
             ServiceInfo(name="any", namespace="", root=""),
@@ -171,7 +153,7 @@ def test_a_requestor_on_jms_sees_the_fault_of_an_iterator_as_printed(
             parse(official(f"{number}-1")).body,
             CallOptions(on_reply=told.append),
         )
-        batches = requestor.call_batches(call, 500)
+        batches = stub.caller.call_batches(call, 500)
         next(batches)
         with pytest.raises(MtosiFault, match="Database error"):
             next(batches)

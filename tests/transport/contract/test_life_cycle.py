@@ -22,34 +22,6 @@ UntilBlocked = Callable[[Session], None]
 
 
 class TestLifeCycle:
-    def test_close_may_be_repeated(self, connection: Connection, queue: Queue) -> None:
-        session = connection.session()
-        consumer = session.consumer(queue)
-        for closeable in (consumer, consumer, session, session, connection, connection):
-            closeable.close()
-        with pytest.raises(IllegalStateError):
-            connection.start()
-
-    @pytest.mark.obligation("P17")
-    def test_what_is_closed_refuses(self, connection: Connection, queue: Queue) -> None:
-        session = connection.session()
-        consumer = session.consumer(queue)
-        consumer.close()
-        with pytest.raises(IllegalStateError, match="consumer is closed"):
-            consumer.receive(0)
-        session.close()
-        for action in (session.temporary_queue, session.temporary_topic, session.recover, lambda: consumer.receive(0)):
-            with pytest.raises(IllegalStateError, match="session is closed"):
-                action()
-        with pytest.raises(IllegalStateError, match="session is closed"):
-            session.send(queue, text(1))
-        with pytest.raises(IllegalStateError, match="session is closed"):
-            session.consumer(queue)
-        connection.close()
-        for action in (connection.start, connection.stop, connection.session):
-            with pytest.raises(IllegalStateError, match="connection is closed"):
-                action()
-
     def test_start_and_stop_may_be_repeated(self, connection: Connection, queue: Queue, nothing: Any) -> None:
         session = connection.session()
         consumer = session.consumer(queue)

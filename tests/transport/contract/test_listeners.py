@@ -217,21 +217,7 @@ class TestRules:
         consumer = session.consumer(queue)
         other = session.consumer(topic)
         consumer.listen(Ear())
-        actions: list[Callable[[], object]] = [
-            lambda: session.send(queue, text(1)),
-            lambda: session.consumer(queue),
-            lambda: session.browse(queue),
-            lambda: session.unsubscribe("x"),
-            session.temporary_queue,
-            session.temporary_topic,
-            session.recover,
-            session.commit,
-            session.rollback,
-            lambda: other.listen(Ear()),
-            lambda: other.receive(0),
-            lambda: consumer.receive(0),
-        ]
-        for action in actions:
+        for action in (lambda: other.listen(Ear()), lambda: other.receive(0), lambda: consumer.receive(0)):
             with pytest.raises(IllegalStateError, match="P4"):
                 action()
         consumer.close()
@@ -278,13 +264,3 @@ class TestRules:
         replies = asking.temporary_queue()
         asking.send(queue, text("ask", reply_to=replies))
         assert name_of(take(asking.consumer(replies)).message) == "answer"
-
-    def test_what_is_closed_takes_no_listener(self, connection: Connection, queue: Queue) -> None:
-        session = connection.session()
-        consumer = session.consumer(queue)
-        consumer.close()
-        with pytest.raises(IllegalStateError, match="consumer is closed"):
-            consumer.listen(Ear())
-        session.close()
-        with pytest.raises(IllegalStateError, match="session is closed"):
-            consumer.listen(Ear())

@@ -194,24 +194,6 @@ class TestTogether:
 
 
 class TestInAListener:
-    @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
-    def test_it_closes(self, by_proxy: Any, queue: Queue, what: str) -> None:
-        connection = by_proxy()
-        session = connection.session(AckMode.AUTO)
-        consumer = session.consumer(queue)
-        reconnecting = threads_of(connection)
-        closed = threading.Event()
-
-        def on_message(delivery: Any) -> None:
-            {"consumer": consumer, "session": session, "connection": connection}[what].close()
-            closed.set()
-
-        consumer.listen(on_message)
-        connection.session().send(queue, message())
-        assert closed.wait(LONG)
-        connection.close()
-        await_end(reconnecting)
-
     def test_what_cannot_be_acknowledged(self, by_proxy: Any, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
         """The connection ends all the same: nobody else would do it."""
         connection = by_proxy()

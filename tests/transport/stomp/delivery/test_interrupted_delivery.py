@@ -100,16 +100,6 @@ def receiving(inbox: Inbox) -> Iterator[Callable[..., Receiving]]:
 class TestUnknownOutcome:
     """The error has what is needed to send again, and the copy is recognised."""
 
-    def test_a_single_send(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
-        session = by_proxy().session()
-        proxy.cut_at_answer(b"RECEIPT")
-        message = text(1, delivery_mode=DeliveryMode.PERSISTENT, properties={ID: "one"})
-        with pytest.raises(UnknownOutcomeError) as caught:
-            session.send(queue, message)
-        (found,) = caught.value.messages
-        assert (found.destination, found.body, found.properties[ID]) == (queue, message.body, "one")
-        session.send(found.destination, found)
-
     def test_a_transaction(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         session = by_proxy().session(transacted=True)
         for number in (1, 2):
