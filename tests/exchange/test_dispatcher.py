@@ -82,18 +82,6 @@ def test_one_response() -> None:
     assert (header.batch_sequence_number, header.communication_pattern) == (None, "SimpleResponse")
 
 
-@pytest.mark.parametrize("eager", [False, True])
-def test_numbered_batches(eager: bool) -> None:
-    wire = request(ALL, "MultipleBatchResponse", requested_batch_size=2)
-    replies = answer(Dispatcher([SmallEms(4)], eager=eager), wire)
-    expected = [[1, 2], [3, 4], []] if eager else [[1, 2], [3, 4]]
-    assert [numbers(reply.body) for reply in replies] == expected
-    headers: list[Any] = [reply.header for reply in replies]
-    assert [header.batch_sequence_number for header in headers] == [*range(1, len(expected) + 1)]
-    assert [header.batch_sequence_end_of_reply for header in headers] == [False] * (len(expected) - 1) + [True]
-    assert {(header.requested_batch_size, header.correlation_id) for header in headers} == {(2, "case-1")}
-
-
 class Noting(ManagedElementRetrieval.Supplier):
     """Notes how far its handler has come."""
 
@@ -169,66 +157,6 @@ def test_an_unknown_notification_gets_no_answer_and_is_reported() -> None:
     dispatcher = Dispatcher([SmallEms()], on_error=errors.append)
     assert answer(dispatcher, request(EVENT, msg_type=MessageTypeType.NOTIFICATION)) == []
     assert "no operation here takes notify" in str(errors[0])
-
-
-def test_one_way() -> None:
-    heard: list[str] = []
-
-    class Consumer(NotificationConsumer.Supplier):
-        def notify(self, request: Notify, context: RequestContext) -> None:
-            heard.append(str(request.topic))
-            if len(heard) == 2:
-                raise CommLossFault("no")
-            if len(heard) == 3:
-                raise ZeroDivisionError
-
-    errors: list[BaseException] = []
-    dispatcher = Dispatcher([Consumer()], on_error=errors.append)
-    for _ in range(3):
-        assert answer(dispatcher, request(EVENT, msg_type=MessageTypeType.NOTIFICATION)) == []
-    assert heard == ["Fault"] * 3
-    assert [type(error) for error in errors] == [CommLossFault, ZeroDivisionError]
-
-
-def test_a_fault_of_a_handler_has_the_exception_of_its_operation() -> None:
-    errors: list[BaseException] = []
-    reply = one(Dispatcher([SmallEms()], on_error=errors.append), request(mer.GetManagedElementRequest(me_ref=NE7)))
-    assert (reply.fault.kind, reply.fault.reason) == ("entityNotFound", "there is no MD=EMS1/ME=NE-7")
-    assert type(reply.body) is mer.GetManagedElementException
-    assert (reply.header.msg_type, reply.header.msg_name, reply.header.correlation_id) == (
-        "ERROR",
-        "getManagedElementException",
-        "case-1",
-    )
-    assert errors == [], "the requestor is told"
-
-
-@pytest.mark.parametrize("version", ["1.1", "1.2"])
-def test_a_handler_that_fails_is_an_internal_error_without_its_text(version: str) -> None:
-    errors: list[BaseException] = []
-
-    def fail() -> Any:
-        raise ConnectionResetError("password=hunter2")
-
-    wire = request(ALL, version=version)
-    (reply,) = Dispatcher([FaultyEms(fail)], on_error=errors.append).dispatch(parse(wire))
-    assert reply.fault is not None
-    assert reply.fault.reason == "getAllManagedElements failed with ConnectionResetError"
-    assert b"hunter2" not in reply.to_bytes()
-    assert parse(reply.to_bytes()).version == version
-    assert [type(error) for error in errors] == [ConnectionResetError]
-
-
-def test_a_fault_between_batches_is_the_last_reply() -> None:
-    def some() -> Iterator[ManagedElementType]:
-        for number in range(1, 4):
-            yield ManagedElementType(name=name(f"ME=NE-{number}"))
-        raise CommLossFault("NE-4 does not answer")
-
-    wire = request(ALL, "MultipleBatchResponse", requested_batch_size=1)
-    *batches, fault = answer(Dispatcher([FaultyEms(some)]), wire)
-    assert [numbers(batch.body) for batch in batches] == [[1], [2]]
-    assert isinstance(fault.fault, CommLossFault)
 
 
 def test_a_reply_that_cannot_be_encoded_is_replaced_by_a_fault() -> None:

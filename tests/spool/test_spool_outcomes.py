@@ -421,10 +421,3 @@ def fill(disk: Path) -> None:
                     file.write(b"x" * size)
             except OSError:
                 pass
-
-
-def test_an_inbox_is_no_outbox(tmp_path: Path) -> None:
-    Inbox(tmp_path).close()
-    with pytest.raises(SpoolError, match="holds no outbox"):
-        Outbox(tmp_path)
-    Inbox(tmp_path).close()
