@@ -193,7 +193,7 @@ WORDS = [
 
 @st.composite
 def broken_sources(draw: st.DrawFn) -> dict[str, bytes]:
-    """The golden sources with a few words of one file replaced, dropped or doubled."""
+    """The sources with a few words of one file replaced, dropped or doubled."""
     name = draw(st.sampled_from(sorted(FILES)))
     words = FILES[name].split(b" ")
     for _ in range(draw(st.integers(1, 4))):

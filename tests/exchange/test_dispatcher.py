@@ -25,7 +25,6 @@ from mtosi_jms.stubs.fmw.hdr import (
 )
 from mtosi_jms.stubs.fmw.msg import CommLossFault
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri import eir, mer, rir
 from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval

@@ -25,7 +25,6 @@ from mtosi_jms.errors import (
     MtosiError,
     ProtocolError,
     ResourceLimitError,
-    SpoolError,
     SpoolFullError,
     TransportError,
     UnknownOutcomeError,
