@@ -1,7 +1,7 @@
 """SimpleResponse and MultipleBatchResponse over the embedded provider: two roles in one process, one GIL.
 
 No other Python library does this, so ours is only compared with limits: the binding without messaging (envelope,
-header, mapping and body, written and read), and the same bytes through `queue.Queue` without any XML.
+header, mapping and body, written and read), the same in two threads, and bytes through `queue.Queue` without any XML.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any, TypeVar
 
-from measure import Comparison, Side, compare
+from measure import Comparison, Side, compare, one_core
 from network import BATCH, managed_element, managed_elements, read_leaves
 
 import mtosi_jms as mtosi
@@ -32,6 +33,7 @@ from mtosi_jms.stubs.mri.mer import (
 )
 from mtosi_jms.stubs.nrf.me import ManagedElementListType, ManagedElementType
 
+T = TypeVar("T")
 NAMES = {"jms/InventoryOS": "queue:INVENTORY", "jms/EmsOS": "queue:EMS"}
 BINDING = "the same XML, no messaging"
 WANTED = name("MD=EMS1/ME=NE-7")
@@ -67,7 +69,10 @@ def pair(elements: list[ManagedElementType], validate: Validate = "ignore") -> I
 
 def request_reply(*, quick: bool) -> Comparison:
     """One call after another."""
-    return _calls("request", "SimpleResponse over memory:, 1 in flight", 1, 20 if quick else 300, quick)
+    with one_core():
+        return _calls(
+            "request", "SimpleResponse over memory:, 1 in flight, on one core", 1, 20 if quick else 300, quick
+        )
 
 
 def request_reply_100(*, quick: bool) -> Comparison:
@@ -89,7 +94,8 @@ def _calls(short: str, title: str, threads: int, calls: int, quick: bool) -> Com
         sides = [
             Side("mtosi_jms over memory:", "ours", _in_threads(threads, calls, lambda: call)),
             Side(BINDING, "limit", _binding_alone(element, threads * calls)),
-            Side("queue.Queue echo, no XML", "limit", _echo(threads, calls)),
+            Side("the same XML in two threads, through queue.Queue", "limit", _echo(threads, calls, *_ends(element))),
+            Side("queue.Queue echo, no XML", "limit", _echo(threads, calls, bytes, bytes, bytes)),
         ]
         found = compare(short, title, "round trips", sides, rounds=3 if quick else 7)
     found.notes.append(shares(found))
@@ -176,24 +182,38 @@ def received(message: JmsMessage) -> Envelope:
     return from_jms(message)
 
 
-def _echo(threads: int, calls: int) -> Callable[[], int]:
-    """Return a run that sends bytes to a thread and back; each caller has a reply queue of its own."""
-    requests: queue.Queue[tuple[queue.Queue[bytes], bytes]] = queue.Queue()
+def _ends(element: ManagedElementType) -> tuple[Callable[..., Any], ...]:
+    """Return what makes a request, what makes a reply of it, and what reads that."""
+    request_header, reply_header = header("getManagedElement", "REQUEST"), header("getManagedElement", "RESPONSE")
+    response = GetManagedElementResponse(me=element)
+
+    def answer(message: JmsMessage) -> JmsMessage:
+        received(message)
+        return sent(reply_header, response)
+
+    ask = partial(sent, request_header, GetManagedElementRequest(me_ref=WANTED))
+    return ask, answer, lambda reply: read_leaves(received(reply).body.me)
+
+
+def _echo(
+    threads: int, calls: int, ask: Callable[[], T], answer: Callable[[T], T], read: Callable[[T], object]
+) -> Callable[[], int]:
+    """Return a run that sends something to a thread, and back; each caller has a reply queue of its own."""
+    requests: queue.Queue[tuple[queue.Queue[T], T]] = queue.Queue()
 
     def serve() -> None:
         while True:
-            answers, data = requests.get()
-            answers.put(data)
+            answers, asked = requests.get()
+            answers.put(answer(asked))
 
     threading.Thread(target=serve, daemon=True).start()
-    payload = sent(header("getManagedElement", "RESPONSE"), GetManagedElementResponse(me=managed_element(7))).body
 
     def caller() -> Callable[[], None]:
-        answers: queue.Queue[bytes] = queue.Queue()
+        answers: queue.Queue[T] = queue.Queue()
 
         def call() -> None:
-            requests.put((answers, payload))
-            answers.get()
+            requests.put((answers, ask()))
+            read(answers.get())
 
         return call
 

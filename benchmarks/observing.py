@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from measure import Comparison, Line, SkippedError
+from measure import Comparison, Line, SkippedError, one_core
 from messaging import NAMES, WANTED, Ems
 from network import managed_element, read_leaves
 
@@ -45,7 +45,7 @@ def telemetry(*, quick: bool) -> Comparison:
         "metrics, spans of every exchange": lambda: _with_spans(1.0),
         "four spans of the SDK of OpenTelemetry, empty": _empty_spans,
     }
-    with ExitStack() as stack:
+    with one_core(), ExitStack() as stack:
         asks = {name: stack.enter_context(_pair(name, make())) for name, make in kinds.items()}
         lines = [Line(name, "ours" if name == "off" else "peer", calls) for name in kinds]
         for number in range(-1, rounds):  # the first round is not measured
@@ -65,7 +65,7 @@ def telemetry(*, quick: bool) -> Comparison:
         f"{line.name}: {line.ratio - 1:+.1%} of a round trip of {off.median / calls * 1e6:,.0f} µs"
         for line in lines[1:]
     ]
-    title = f"CPU time of getManagedElement over memory:, median of {rounds} rounds"
+    title = f"CPU time of getManagedElement over memory:, on one core, median of {rounds} rounds"
     return Comparison("telemetry", title, "round trips", lines, rounds, notes)
 
 

@@ -111,8 +111,12 @@ class PendingExchange:
     def patience(self, now: float) -> float | None:
         """Return the seconds until one of the clocks runs out or `look` is due; None: never."""
         deadline = self.state.deadline
-        due = [one for one in (deadline and deadline[0], self._look) if one is not None]
-        return max(0.0, min(due) - self.time(now)) if due else None
+        first = self._look if deadline is None else deadline[0]
+        if first is None:
+            return None
+        if self._look is not None and self._look < first:
+            first = self._look
+        return max(0.0, first - self.time(now))
 
     def time_left(self, now: float) -> float | None:
         """Return the seconds that are left of the total time, for sending the request; None: no limit."""

@@ -150,14 +150,14 @@ class InboxReceiver:
 
 def begin(delivery: Delivery) -> None:
     """Notes that a message is about to be handed out. If this raises an error, it must not be."""
-    if isinstance(delivery, InboxDelivery):
+    if type(delivery) is InboxDelivery:  # `isinstance` is slow where a class is abstract
         delivery.inbox.hand(delivery.key)
         delivery.begun = True
 
 
 def has_waited(delivery: Delivery) -> bool:
     """Whether a message was in an inbox before, so that its time to live may have ended there."""
-    return isinstance(delivery, InboxDelivery) and delivery.waited
+    return type(delivery) is InboxDelivery and delivery.waited
 
 
 def give_back(delivery: Delivery) -> None:

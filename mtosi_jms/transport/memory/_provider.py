@@ -151,6 +151,9 @@ class MemoryProvider:
     def publish(self, destination: Destination, message: JmsMessage, connection_id: str) -> None:
         """Puts a stamped message into its queue, or into every subscription that accepts it."""
         self._expiry.purge(message.timestamp_ms or 0)
+        if not destination.is_topic:
+            self._put(self.queue(destination), message)
+            return
         for queue in self.targets(destination, message, connection_id):
             self._put(queue, message)
 

@@ -102,7 +102,8 @@ class MemorySession(SessionCore[Entry, MessageQueue]):
             self._await_deferred(destination, None if timeout is None else deadline)
         with self.lock:
             self.check_open()
-            self.provider.check(destination)
+            if destination.is_temporary:
+                self.provider.check(destination)
             if listener is not None:
                 self._send_async(destination, message, listener)
                 return message
