@@ -37,7 +37,7 @@ from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made
 from mtosi_jms.service import SupplierBase, check_count, check_seconds
 from mtosi_jms.soap import Header, correlation_id, header_text
-from mtosi_jms.spool import HandedOut, InboxReceiver, IncomingJournal, give_back, has_waited, watch_inbox
+from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_out, has_waited, watch_inbox
 from mtosi_jms.telemetry import Count, Processing, Role
 from mtosi_jms.transport import Backoff, Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.xmlbind import XmlObject
@@ -311,7 +311,7 @@ class Supplier:
             delivery.acknowledge()
             return
         try:
-            with HandedOut(delivery), self._processing(delivery.message):
+            with handed_out(delivery), self._processing(delivery.message):
                 self.answer(delivery.message, session)
         except IllegalStateError:
             raise

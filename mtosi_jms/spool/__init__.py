@@ -11,7 +11,6 @@ from mtosi_jms.spool._inbox import Inbox
 from mtosi_jms.spool._inspection import SpoolFolder
 from mtosi_jms.spool._journal import (
     CONFLICT,
-    HandedOut,
     InboxDelivery,
     InboxEntry,
     InboxReceiver,
@@ -20,6 +19,7 @@ from mtosi_jms.spool._journal import (
     OutgoingJournal,
     begin,
     give_back,
+    handed_out,
     has_waited,
     mark_in_doubt,
     park,
@@ -50,7 +50,6 @@ __all__ = [
     "Acknowledgement",
     "DeadMessage",
     "DurableLanding",
-    "HandedOut",
     "Inbox",
     "InboxDelivery",
     "InboxEntry",
@@ -70,6 +69,7 @@ __all__ = [
     "begin",
     "entries",
     "give_back",
+    "handed_out",
     "has_waited",
     "mark_in_doubt",
     "open_entry",

@@ -201,7 +201,7 @@ def mark_in_doubt(delivery: Delivery) -> bool:
     return True
 
 
-class HandedOut:
+class handed_out:  # noqa: N801 - a word of `with`, as in contextlib
     """Hands a message out for a block. It is settled at the end of the block, and in doubt if the block raises.
     Raises SpoolError: the inbox cannot note it; TransportError: the message cannot be acknowledged at the provider."""
 
