@@ -15,12 +15,17 @@ pytest.importorskip("xmlschema", reason="the extra codegen brings the xmlschema 
 from mtosi_codegen.proof.instances import Kind, Maker, Stock
 from mtosi_codegen.proof.oracle import Oracle
 from mtosi_jms import stubs11, xmlbind
-
-from .profile_structure import WSDL, XSD, read_structure
+from mtosi_jms.namespaces import WSDL, XSD
 
 PROFILE: Final = Path(__file__).parents[2] / "mtosi-1.1"
 FILES: Final = sorted((PROFILE / "xsd").glob("*.xsd"))
 SPACE: Final = "{tmf854.v1}"
+NAMES: Final = {
+    f"{SPACE}{node.get('name')}"
+    for file in FILES
+    for node in etree.parse(file).getroot().iterchildren(f"{{{XSD}}}element")
+}
+"""The global elements of the profile."""
 DOCUMENTS: Final[dict[Kind, int]] = {"least": 1, "greatest": 1, "random": 3}  # of each global element
 LEFT_OUT: Final = ("voList", "mlsnList", "ccList", "pgpList", "epgpList")
 ANY: Final = {"layer": "LR_POTS", "layerRate": "LR_POTS", "rate": "LR_POTS", "type": "LOS"}
@@ -40,7 +45,7 @@ class Side:
     def documents(self) -> Iterator[etree._Element]:
         """Documents of each global element of the profile, as both sides can have them."""
         stock = Stock(self.oracle)
-        for name in sorted(read_structure(FILES).elements):
+        for name in sorted(self.oracle.maps.elements.keys() & NAMES):
             for kind, count in DOCUMENTS.items():
                 maker = Maker(stock, kind, seed=11)
                 for _ in range(count):
