@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,6 +48,51 @@ _CLASSES: Final = Path(__file__).resolve().parent / "java"
 _CLOSE_SECONDS: Final = 3.0
 _UTIL: Final = "javax.rmi.CORBA.UtilClass"
 _blocked: Final = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class OrbOptions:
+    """Options of an ORB.
+
+    Attributes:
+        listen: address at which it takes calls of channels; by default loopback.
+        port: port at that address; 0: a free one.
+        advertise: the host that channels get, if it differs from `listen`; empty: `listen`.
+        hosts: further hosts to which references may lead.
+        connect_timeout: seconds for a connection.
+        call_timeout: seconds for the answer to a call.
+        answer_timeout: seconds that a consumer may take for events, before the channel gets TRANSIENT.
+        charset: charset of texts that are not wide, `utf-8` or `iso-8859-1`; empty: the charset that the channel
+            states, or if it states none, ISO 8859-1, which loses no octet.
+        keep: file that lets connections of pushing channels outlive this process. The next process with the same file
+            takes them over, and gets the events that the channel kept meanwhile. It listens at the same port, unless
+            `port` is set.
+    """
+
+    listen: str = "127.0.0.1"
+    port: int = 0
+    advertise: str = ""
+    hosts: tuple[str, ...] = ()
+    connect_timeout: float = 5.0
+    call_timeout: float = 10.0
+    answer_timeout: float = 30.0
+    charset: str = ""
+    keep: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("connect_timeout", "call_timeout", "answer_timeout"):
+            if not 0 < getattr(self, name) < 86_400:
+                raise ConfigError(f"{name} must be a number of seconds above 0")
+        if self.charset and self.charset not in CHARSETS:
+            raise ConfigError(f"charset must be one of {', '.join(CHARSETS)}, not {self.charset!r}")
+        if not 0 <= self.port < 65_536:
+            raise ConfigError(f"port must be 0 to 65535, not {self.port}")
+        try:
+            unspecified = ipaddress.ip_address(self.listen).is_unspecified
+        except ValueError:
+            unspecified = False
+        if unspecified and not self.advertise:
+            raise ConfigError(f"listen={self.listen}: say by advertise=HOST where channels find this host")
 
 
 class Java:
@@ -98,8 +145,7 @@ class JavaOrb:
     """One ORB.
 
     Args:
-        listen: None: it listens only once there is a servant, and then on loopback.
-        port, advertise, connect_timeout, call_timeout, charset: as in `mtosi_jms.bridge.corba.OrbOptions`.
+        port, charset: in place of those in the options.
         allowed: hosts to which it may connect, a Java set; None: a new set.
         name: name of the server, part of the keys of objects that outlive it; empty if no object does.
 
@@ -107,17 +153,7 @@ class JavaOrb:
         MissingExtraError, ConfigError: see `Java`.
     """
 
-    def __init__(
-        self,
-        listen: str,
-        port: int,
-        advertise: str,
-        connect_timeout: float,
-        call_timeout: float,
-        charset: str,
-        allowed: Any = None,
-        name: str = "",
-    ) -> None:
+    def __init__(self, options: OrbOptions, port: int, charset: str, allowed: Any = None, name: str = "") -> None:
         self.java = Java()
         self.charset = charset
         self._root: Any = None
@@ -128,7 +164,7 @@ class JavaOrb:
         self._interceptors: dict[bytes, Any] = {}
         self.allowed = allowed if allowed is not None else self._no_hosts()
         properties = self.java.cls("java.util.Properties")()
-        settings = _FIXED | self._settings(listen, port, advertise, connect_timeout, call_timeout)
+        settings = _FIXED | _settings(options, port)
         settings["jacorb.native_char_codeset"] = CHARSETS[charset]
         if name:
             settings["jacorb.implname"] = name
@@ -143,21 +179,6 @@ class JavaOrb:
 
     def _no_hosts(self) -> Any:
         return self.java.cls("java.util.concurrent.ConcurrentHashMap").newKeySet()
-
-    @staticmethod
-    def _settings(
-        listen: str, port: int, advertise: str, connect_timeout: float, call_timeout: float
-    ) -> dict[str, str]:
-        settings = {
-            "OAIAddr": listen,
-            "jacorb.connection.client.connect_timeout": str(int(connect_timeout * 1_000)),
-            "jacorb.connection.client.pending_reply_timeout": str(int(call_timeout * 1_000)),
-        }
-        if port:
-            settings["OAPort"] = str(port)
-        if advertise:
-            settings["jacorb.ior_proxy_host"] = advertise
-        return settings
 
     def _guard_sockets(self) -> None:
         """Makes the ORB connect only to allowed hosts, wherever a reference came from."""
@@ -334,6 +355,19 @@ class JavaOrb:
         with contextlib.suppress(Exception), machine.blocking(), machine.context_loader(self.java.loader):
             self.orb.shutdown(False)
             self.orb.destroy()
+
+
+def _settings(options: OrbOptions, port: int) -> dict[str, str]:
+    settings = {
+        "OAIAddr": options.listen,
+        "jacorb.connection.client.connect_timeout": str(int(options.connect_timeout * 1_000)),
+        "jacorb.connection.client.pending_reply_timeout": str(int(options.call_timeout * 1_000)),
+    }
+    if port:
+        settings["OAPort"] = str(port)
+    if options.advertise:
+        settings["jacorb.ior_proxy_host"] = options.advertise
+    return settings
 
 
 def _names(fixed: Any) -> tuple[str, str, str]:

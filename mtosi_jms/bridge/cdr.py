@@ -295,6 +295,13 @@ class _Writer:
         self.ulong(len(data))
         self.data += data
 
+    def ior(self, type_id: str, profiles: Sequence[tuple[int, bytes]]) -> None:
+        self.string(type_id)
+        self.ulong(len(profiles))
+        for tag, data in profiles:
+            self.ulong(tag)
+            self.octets(data)
+
     def event(self, event: StructuredEvent) -> None:
         for text in (event.domain_name, event.type_name, event.event_name):
             self.string(text)
@@ -487,8 +494,7 @@ def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> N
     if not isinstance(value, ObjectReference):
         raise EventError(f"{_shown(value)} is not an object reference")
     if not value.ior:
-        out.string("")
-        out.ulong(0)
+        out.ior("", [])
         return
     reader = _Reader(_ior_bytes(value.ior))
     try:
@@ -496,11 +502,7 @@ def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> N
         type_id, profiles = reader.ior()
     except struct.error:
         raise EventError("the reference ends early") from None
-    out.string(type_id)
-    out.ulong(len(profiles))
-    for tag, data in profiles:
-        out.ulong(tag)
-        out.octets(data)
+    out.ior(type_id, profiles)
 
 
 def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -922,11 +924,7 @@ def _read_reference(reader: _Reader, one: TypeCode, depth: int) -> Value:
         return ObjectReference()
     out = _Writer()
     out.data.append(0)
-    out.string(type_id)
-    out.ulong(len(profiles))
-    for tag, data in profiles:
-        out.ulong(tag)
-        out.octets(data)
+    out.ior(type_id, profiles)
     return ObjectReference(f"IOR:{out.data.hex()}")
 
 

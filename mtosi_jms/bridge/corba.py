@@ -13,18 +13,16 @@ the channel found there, and of `OrbOptions.hosts`. A reference to another host 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.bridge._bridge import BridgeFactory
-from mtosi_jms.bridge._java import CHARSETS, JavaOrb
+from mtosi_jms.bridge._java import JavaOrb, OrbOptions
 from mtosi_jms.bridge._kept import KeptConnections, KeptProxy
 from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, qos_of, set_qos
@@ -55,55 +53,9 @@ _UTF_8: Final = "utf-8"
 _LATIN_1: Final = "iso-8859-1"
 _CODE_SETS: Final = {0x05010001: _UTF_8}
 """Numbers of charsets in OSF's registry; any other number means ISO 8859-1, the default of CORBA."""
-_LOOPBACK: Final = "127.0.0.1"
 _ADDRESS: Final = re.compile(
     r"(?:iiop)?:(?P<version>[0-9]\.[0-9]@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:\[\]]*)(?::(?P<port>[0-9]+))?"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OrbOptions:
-    """Options of an ORB.
-
-    Attributes:
-        listen: address at which it takes calls of channels; by default loopback.
-        port: port at that address; 0: a free one.
-        advertise: the host that channels get, if it differs from `listen`; empty: `listen`.
-        hosts: further hosts to which references may lead.
-        connect_timeout: seconds for a connection.
-        call_timeout: seconds for the answer to a call.
-        answer_timeout: seconds that a consumer may take for events, before the channel gets TRANSIENT.
-        charset: charset of texts that are not wide, `utf-8` or `iso-8859-1`; empty: the charset that the channel
-            states, or if it states none, ISO 8859-1, which loses no octet.
-        keep: file that lets connections of pushing channels outlive this process. The next process with the same file
-            takes them over, and gets the events that the channel kept meanwhile. It listens at the same port, unless
-            `port` is set.
-    """
-
-    listen: str = _LOOPBACK
-    port: int = 0
-    advertise: str = ""
-    hosts: tuple[str, ...] = ()
-    connect_timeout: float = 5.0
-    call_timeout: float = 10.0
-    answer_timeout: float = 30.0
-    charset: str = ""
-    keep: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("connect_timeout", "call_timeout", "answer_timeout"):
-            if not 0 < getattr(self, name) < 86_400:
-                raise ConfigError(f"{name} must be a number of seconds above 0")
-        if self.charset and self.charset not in CHARSETS:
-            raise ConfigError(f"charset must be one of {', '.join(CHARSETS)}, not {self.charset!r}")
-        if not 0 <= self.port < 65_536:
-            raise ConfigError(f"port must be 0 to 65535, not {self.port}")
-        try:
-            unspecified = ipaddress.ip_address(self.listen).is_unspecified
-        except ValueError:
-            unspecified = False
-        if unspecified and not self.advertise:
-            raise ConfigError(f"listen={self.listen}: say by advertise=HOST where channels find this host")
 
 
 class Orb(Closeable):
@@ -127,17 +79,8 @@ class Orb(Closeable):
         self._offered: list[OfferedFactory] = []
 
     def _made(self, charset: str, allowed: Any) -> JavaOrb:
-        given = self.options
-        return JavaOrb(
-            given.listen,
-            given.port or (self.kept.port if self.kept is not None else 0),
-            given.advertise,
-            given.connect_timeout,
-            given.call_timeout,
-            charset,
-            allowed,
-            self.kept.name if self.kept is not None else "",
-        )
+        port, name = (0, "") if self.kept is None else (self.kept.port, self.kept.name)
+        return JavaOrb(self.options, self.options.port or port, charset, allowed, name)
 
     def channel(self, address: str, channel_id: int | None = None, *, name: str = "") -> CorbaChannel:
         """Find a channel.

@@ -20,7 +20,7 @@ from mtosi_jms.errors import (
     SelectorError,
     TransportError,
 )
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 
 _PACKAGES: Final = ("jakarta.jms", "javax.jms")
 _INDIVIDUAL: Final = (("org.apache.activemq.artemis.", 101), ("org.apache.activemq.", 4), ("org.apache.qpid.jms.", 101))

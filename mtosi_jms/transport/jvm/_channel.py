@@ -24,7 +24,7 @@ from mtosi_jms.jms import Destination
 from mtosi_jms.transport._backoff import ReconnectPauses
 from mtosi_jms.transport._buffered import BufferedFeed
 from mtosi_jms.transport._session_core import T
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 from mtosi_jms.transport.jvm._api import class_name, error_of, refused_login, translated
 from mtosi_jms.transport.jvm._attempt import Attempt
 from mtosi_jms.transport.jvm._link import Factory, Link, name_of

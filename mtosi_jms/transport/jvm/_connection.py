@@ -11,7 +11,7 @@ from mtosi_jms.jms import Destination, NamingContext
 from mtosi_jms.transport._base import AckMode
 from mtosi_jms.transport._dropping import dropped
 from mtosi_jms.transport._session_core import ConnectionCore, SessionCore
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup

@@ -10,7 +10,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, TransportError
 from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 from mtosi_jms.transport.jvm._api import Api, class_name, refused_login, translated
 from mtosi_jms.transport.jvm._messages import Messages
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup

@@ -31,7 +31,7 @@ from mtosi_jms.jms.message import (
 )
 from mtosi_jms.jms.typed import from_text
 from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 from mtosi_jms.transport.jvm._api import error_of
 
 _ABSENT: Final = -1

@@ -26,7 +26,7 @@ from mtosi_jms.transport._base import AckMode, Delivery, ErrorHook, Interruption
 from mtosi_jms.transport._buffered import BufferedConsumer, BufferedEntry, BufferedFeed, BufferedSession
 from mtosi_jms.transport._completion import CompletionListener, Pending, SendsInTurn
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, DeliveryCore, T
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 from mtosi_jms.transport.jvm._api import error_of, translated
 from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link

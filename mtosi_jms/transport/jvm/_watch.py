@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mtosi_jms.errors import MtosiError, TransportError
-from mtosi_jms.transport.jvm import _machine as machine
+from mtosi_jms.transport.jvm import machine
 from mtosi_jms.transport.jvm._link import Link
 
 _GRACE: Final = 0.25

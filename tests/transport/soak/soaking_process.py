@@ -198,7 +198,7 @@ def ours() -> Counter[str]:
     return Counter(kind for kind in map(kind_of, gc.get_objects()) if kind.startswith(OURS))
 
 
-ATTACHED = Counter({"mtosi_jms.transport.jvm._machine._Attachment": 1})
+ATTACHED = Counter({"mtosi_jms.transport.jvm.machine._Attachment": 1})
 """The main thread's, which ends with it: over jvm: it belongs to the Java machine from its first call on."""
 
 
