@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +17,8 @@ import pytest
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.jars import fetch_unpinned
+
+from .processes import Program
 
 
 def _cache() -> Path:
@@ -128,7 +129,7 @@ class JavaTools:
         assert done.returncode == 0, done.stderr
 
 
-class JavaPeer:
+class JavaPeer(Program):
     """A Java program that does what its standard input says: a command a line, words parted by tabulators, text outside
     ASCII as Java writes it. It answers with lines of words and a line with a dot.
 
@@ -140,30 +141,16 @@ class JavaPeer:
     """
 
     def __init__(self, command: Sequence[str], folder: Path, patience: float = 60, password: str | None = None) -> None:
+        super().__init__(command, log=folder / "stderr", patience=patience)
         self.folder = folder
-        self._patience = patience
         self._files = itertools.count(1)
-        with (folder / "stderr").open("wb") as complaints:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True, encoding="utf-8"
-            )
         if password is not None:
             self.ask(password)
 
     def ask(self, *words: str) -> list[list[str]]:
         """Have one thing done; the lines that it tells of it."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\t".join(map(_escaped, words)) + "\n")
-        self._process.stdin.flush()
-        watch = threading.Timer(self._patience, self._process.kill)
-        watch.start()
-        try:
-            lines = list(itertools.takewhile(lambda line: line != ".\n", self._process.stdout))
-        finally:
-            watch.cancel()
-        assert self._process.poll() is None, (self.folder / "stderr").read_text(encoding="utf-8")[-2000:]
-        told = [[_unescaped(word) for word in line.rstrip("\n").split("\t")] for line in lines]
+        self.say("\t".join(map(_escaped, words)))
+        told = [[_unescaped(word) for word in line.split("\t")] for line in iter(self.line, ".")]
         assert not [line for line in told if line[0] == "error"], told
         return told
 
@@ -172,11 +159,6 @@ class JavaPeer:
         path = self.folder / f"text-{next(self._files)}"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return str(path)
-
-    def kill(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
 
 
 def _escaped(text: str) -> str:

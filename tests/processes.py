@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
@@ -21,6 +22,7 @@ class Program:
         command: runs it.
         hears: the stream whose lines are kept. Standard output is read at the end where it is the other one.
         environment: variables besides those of this process.
+        log: file for its standard error, whose end an error shows; None: that of the tests.
         patience: seconds that a line, or its end, may take.
         options: of `subprocess.Popen`, such as `cwd`.
 
@@ -35,14 +37,19 @@ class Program:
         *,
         hears: Literal["stdout", "stderr"] = "stdout",
         environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
         patience: float = PATIENCE,
         **options: Any,
     ) -> None:
         pipe, environment = subprocess.PIPE, {**os.environ, **(environment or {})}
-        pipes = {"stdin": pipe, "stdout": pipe, hears: pipe}
-        self.process = subprocess.Popen(command, env=environment, text=True, encoding="utf-8", **pipes, **options)
+        pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, hears: pipe}
+        with ExitStack() as stack:
+            if log is not None:
+                pipes["stderr"] = stack.enter_context(log.open("wb"))
+            self.process = subprocess.Popen(command, env=environment, text=True, encoding="utf-8", **pipes, **options)
         self.told: list[str] = []
         self._patience = patience
+        self._log = log
         self._read = 0
         self._over = False
         self._changed = threading.Condition()
@@ -61,7 +68,11 @@ class Program:
     def _until(self, condition: Callable[[], bool]) -> None:
         with self._changed:
             self._changed.wait_for(lambda: condition() or self._over, self._patience)
-            assert condition(), (self.process.args, self.told[-20:])
+            assert condition(), self._failure()
+
+    def _failure(self) -> str:
+        complaints = "" if self._log is None else self._log.read_text("utf-8", "replace")[-3000:]
+        return f"{self.process.args}: {self.told[-20:]} {complaints}"
 
     def say(self, line: str) -> None:
         """Writes a line to its standard input."""
@@ -94,7 +105,7 @@ class Program:
         output = ""
         if self.process.stdout is not None and self.process.stderr is not None:
             output = self.process.stdout.read()
-        assert self.process.wait(self._patience) == 0, self.told[-20:]
+        assert self.process.wait(self._patience) == 0, self._failure()
         self._reader.join()
         return output
 

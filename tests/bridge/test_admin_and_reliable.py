@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from mtosi_jms.bridge import ExternalEndpoint, ExternalEndpointRole, JMSDestination, JMSDestinationType, MessageType
+from mtosi_jms.bridge import ExternalEndpoint, JMSDestination, JMSDestinationType, MessageType
 from mtosi_jms.bridge.admin import CONSISTENCY, ExternalEndpointErrorCode, check_endpoints
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
@@ -24,18 +24,9 @@ from mtosi_jms.bridge.reliable import (
 from mtosi_jms.errors import InvalidExternalEndPoints
 from mtosi_jms.jms import Queue, Topic
 
-PUSH, PULL = FlowStyle.PUSH, FlowStyle.PULL
-SOURCE, SINK = ExternalEndpointRole.SOURCE, ExternalEndpointRole.SINK
-QUEUE = JMSDestination(JMSDestinationType.QUEUE, "q")
+from .bridges import PULL, PUSH, QUEUE, SINK, SOURCE, channel_end, jms
+
 EVENT = StructuredEvent("d", "t")
-
-
-def jms(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndpoint:
-    return ExternalEndpoint(role, QUEUE, style, MessageType.JMS_MESSAGE)
-
-
-def channel(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndpoint:
-    return ExternalEndpoint(role, 0, style, MessageType.STRUCTURED_EVENT)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +40,9 @@ def channel(role: ExternalEndpointRole, style: FlowStyle = PUSH) -> ExternalEndp
 )  # fmt: skip
 @pytest.mark.obligation("000-B5", "000-B6", "000-X7")
 def test_table_2_1(direction: str, source: FlowStyle, sink: FlowStyle, consistent: bool) -> None:
-    ends = (channel(SOURCE, source), jms(SINK, sink))
+    ends = (channel_end(SOURCE, source), jms(SINK, sink))
     if direction == "JMS to channel":
-        ends = jms(SOURCE, source), channel(SINK, sink)
+        ends = jms(SOURCE, source), channel_end(SINK, sink)
     assert CONSISTENCY[direction, source, sink] is consistent
     if consistent:
         assert check_endpoints(*ends) == direction
@@ -65,15 +56,15 @@ def test_table_2_1(direction: str, source: FlowStyle, sink: FlowStyle, consisten
     ("source", "sink", "errors"),
     [
         (jms(SOURCE), jms(SINK), [("SINK", "INVALID_CHANNELID")]),
-        (channel(SOURCE), channel(SINK), [("SINK", "INVALID_JMSDESTINATION")]),
-        (channel(SINK), jms(SINK), [("SOURCE", "MISMATCH_ENDPOINTROLE_NOTIFSTYLE")]),
+        (channel_end(SOURCE), channel_end(SINK), [("SINK", "INVALID_JMSDESTINATION")]),
+        (channel_end(SINK), jms(SINK), [("SOURCE", "MISMATCH_ENDPOINTROLE_NOTIFSTYLE")]),
         (
             ExternalEndpoint(SOURCE, QUEUE, PUSH, MessageType.STRUCTURED_EVENT),
             ExternalEndpoint(SINK, 7, PUSH, MessageType.JMS_MESSAGE),
             [("SOURCE", "INVALID_CHANNELID"), ("SINK", "INVALID_JMSDESTINATION")],
         ),
         (
-            channel(SOURCE),
+            channel_end(SOURCE),
             ExternalEndpoint(SINK, JMSDestination(JMSDestinationType.TOPIC, ""), PUSH, MessageType.JMS_MESSAGE),
             [("SINK", "INVALID_JMSDESTINATION")],
         ),
@@ -98,7 +89,7 @@ def test_endpoints_describe_themselves() -> None:
     assert QUEUE.destination == Queue("q")
     assert JMSDestination(JMSDestinationType.TOPIC, "t", "factory").destination == Topic("t")
     assert ExternalEndpoint(SINK, 0, PUSH, MessageType.SEQUENCE_EVENT).grouping is Grouping.SEQUENCE_EVENT
-    assert channel(SINK).grouping is Grouping.STRUCTURED_EVENT
+    assert channel_end(SINK).grouping is Grouping.STRUCTURED_EVENT
     with pytest.raises(FrozenInstanceError):
         QUEUE.destination_name = "other"  # type: ignore[misc]
 

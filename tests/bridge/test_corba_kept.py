@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shutil
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
-from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
 from mtosi_jms.errors import ConfigError
 
-SOON = 60.0
+from ..waiting import until
+from .bridges import event, number
 
 
 class Taken:
@@ -24,36 +22,24 @@ class Taken:
         self.numbers: list[Any] = []
         self.lost: list[str] = []
         self.batches = 0
-        self._changed = threading.Condition()
 
     def __call__(self, events: Any) -> None:
-        with self._changed:
-            self.batches += 1
-            self.numbers += [one.get("n").value for one in events]
-            self._changed.notify_all()
-
-    def on_lost(self, reason: str) -> None:
-        with self._changed:
-            self.lost.append(reason)
-            self._changed.notify_all()
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        with self._changed:
-            assert self._changed.wait_for(condition, SOON), (self.numbers, self.lost)
+        self.batches += 1
+        self.numbers += map(number, events)
 
 
 def push(orb: Any, address: str, numbers: range) -> None:
     channel = orb.channel(address)
     sink = channel.event_sink(grouping=Grouping.SEQUENCE_EVENT)
     sink.connect()
-    sink.push([StructuredEvent("d", "t", filterable_data=(Property("n", any_of(n)),)) for n in numbers])
+    sink.push([event(n) for n in numbers])
     channel.close()
 
 
 def connected(orb: Any, address: str, grouping: Grouping = Grouping.SEQUENCE_EVENT, constraint: str = "") -> Taken:
     taken = Taken()
     source = orb.channel(address).event_source(FlowStyle.PUSH, grouping, constraint=constraint)
-    source.connect(taken, taken.on_lost)
+    source.connect(taken, taken.lost.append)
     return taken
 
 
@@ -67,13 +53,13 @@ def test_the_next_orb_gets_what_the_channel_kept(
     with Orb(options) as first:
         taken = connected(first, jacorb_address, grouping, "$n > 2")
         push(orb, jacorb_address, range(5))
-        taken.until(lambda: taken.numbers == [3, 4])
+        until(lambda: taken.numbers == [3, 4])
         first.leave()
     push(orb, jacorb_address, range(10))
     with Orb(options) as second:
         taken = connected(second, jacorb_address, grouping, "$n > 2")
         push(orb, jacorb_address, range(10, 12))
-        taken.until(lambda: len(taken.numbers) >= 9)
+        until(lambda: len(taken.numbers) >= 9)
         assert (taken.numbers, taken.lost) == (list(range(3, 12)), [])
 
 
@@ -89,7 +75,7 @@ def test_a_connection_that_was_ended_is_not_kept(orb: Any, jacorb_address: str, 
     with Orb(OrbOptions(keep=keep)) as second:
         taken = connected(second, jacorb_address)
         push(orb, jacorb_address, range(3, 5))
-        taken.until(lambda: len(taken.numbers) >= 2)
+        until(lambda: len(taken.numbers) >= 2)
         assert (taken.numbers, taken.lost) == ([3, 4], [])
     with Orb(OrbOptions(keep=copy)) as third:
         taken = connected(third, jacorb_address)

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any as Anything
@@ -29,6 +28,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.transport import Backoff
 
+from ..waiting import until
 from .bridges import SOON
 from .ems import PASSWORD, USER, Ems
 
@@ -36,22 +36,10 @@ SOON_AGAIN = Backoff(0.05, 0.2, 0.0)
 Start = Callable[..., Ems]
 
 
-class Told:
-    """The losses that were told."""
-
-    def __init__(self) -> None:
-        self.losses: list[EventLoss] = []
-        self._changed = threading.Condition()
-
-    def __call__(self, loss: EventLoss) -> None:
-        with self._changed:
-            self.losses.append(loss)
-            self._changed.notify_all()
-
-    def await_losses(self, count: int) -> list[EventLoss]:
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self.losses) >= count, SOON), self.losses
-            return self.losses
+def awaited(losses: list[EventLoss], count: int) -> list[EventLoss]:
+    """The losses that were told, once there are so many."""
+    until(lambda: len(losses) >= count)
+    return losses
 
 
 @pytest.fixture
@@ -108,15 +96,15 @@ def test_a_session_has_the_event_channel(start: Start, session: Callable[..., An
 
 
 def test_the_element_manager_calls_the_session(start: Start, session: Callable[..., Anything]) -> None:
-    ems, told = start(), Told()
-    session(ems, on_loss=told)
+    ems, told = start(), list[EventLoss]()
+    session(ems, on_loss=told.append)
     ems.do("ping")
     ems.do("about")
     assert "true true" in ems.told
     ems.do("lose 20140725140203.0+0800 4711")
     ems.do("alarms noon 4712")
     ems.do("clear 20140725150000.0Z")
-    found = told.await_losses(3)
+    found = awaited(told, 3)
     when = dt.datetime(2014, 7, 25, 14, 2, 3, tzinfo=dt.timezone(dt.timedelta(hours=8)))
     assert found == [
         EventLoss(
@@ -154,23 +142,23 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def test_an_element_manager_that_ends_the_session(start: Start, session: Callable[..., Anything]) -> None:
-    ems, told = start(), Told()
-    session(ems, on_loss=told)
+    ems, told = start(), list[EventLoss]()
+    session(ems, on_loss=told.append)
     ems.do("end")
     ems.await_line("logged in", 2)
-    reasons = [(one.what, one.source, one.reason) for one in told.await_losses(2)]
+    reasons = [(one.what, one.source, one.reason) for one in awaited(told, 2)]
     reason = "the element manager ended the session"
     assert reasons == [(LOSS_OCCURRED, "session", reason), (LOSS_CLEARED, "session", reason)]
 
 
 def test_a_session_that_the_element_manager_forgot(start: Start, session: Callable[..., Anything]) -> None:
-    ems, told = start(), Told()
-    session(ems, on_loss=told, ping=0.05)
+    ems, told = start(), list[EventLoss]()
+    session(ems, on_loss=told.append, ping=0.05)
     ems.await_line("pinged", 2)
     ems.do("lose 20140725140203.0+0800 1")
     ems.do("quiet")
     ems.await_line("logged in", 2)
-    found = told.await_losses(4)
+    found = awaited(told, 4)
     assert [(one.source, one.over) for one in found] == [
         ("EMS", False),
         ("session", False),
@@ -181,17 +169,17 @@ def test_a_session_that_the_element_manager_forgot(start: Start, session: Callab
 
 
 def test_an_element_manager_that_is_killed_and_begins_again(start: Start, session: Callable[..., Anything]) -> None:
-    ems, told = start(), Told()
-    made = session(ems, on_loss=told, ping=0.05)
+    ems, told = start(), list[EventLoss]()
+    made = session(ems, on_loss=told.append, ping=0.05)
     ems.await_line("pinged")
     ems.kill()
-    (lost,) = told.await_losses(1)
+    (lost,) = awaited(told, 1)
     assert (lost.source, lost.over, made.is_alive) == ("session", False, False)
     with pytest.raises(TransportError, match="there is no session now"):
         made.event_channel()
     again = start()
     again.await_line("logged in")
-    assert told.await_losses(2)[1].over
+    assert awaited(told, 2)[1].over
     assert made.is_alive
     made.event_channel().close()
 
@@ -200,17 +188,17 @@ def test_a_new_session_with_another_channel(
     start: Start, session: Callable[..., Anything], jacorb_address: str, tmp_path: Path
 ) -> None:
     """The factory stands for another channel: it has another reference."""
-    ems, told = start(), Told()
-    made = session(ems, on_loss=told, ping=0.05)
+    ems, told = start(), list[EventLoss]()
+    made = session(ems, on_loss=told.append, ping=0.05)
     first = made.event_channel()
     source = first.event_source(FlowStyle.PULL)
     source.connect()
     ems.kill()
-    told.await_losses(1)
+    awaited(told, 1)
     other = tmp_path / "other"
     other.write_text(jacorb_address)
     start(channel=other)
-    told.await_losses(2)
+    awaited(told, 2)
     assert not source.is_connected()
     with pytest.raises(IllegalStateError):
         first.event_source()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 
+from ..processes import Program
 from .conftest import CLIENTS
 from .peer import PATIENCE
 
@@ -35,21 +35,10 @@ def supplied(
     jars = [*java.jars(*JARS), *KINDS[client.broker].jars()]
     command = java.compiled(Path(__file__).with_name("SpringSupplier.java"), jars)
     arguments = [client.factory, f"tcp://127.0.0.1:{endpoints.ports['openwire']}", endpoints.user, queue.name]
-    with (
-        (tmp_path / "stderr").open("wb") as complaints,
-        subprocess.Popen(
-            [*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True
-        ) as process,
-    ):
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{endpoints.password}\n")
-        process.stdin.flush()
-        try:
-            assert any(line == "ready\n" for line in process.stdout), (tmp_path / "stderr").read_text()[-2000:]
-            yield client.broker, broker
-        finally:
-            process.kill()
+    with Program([*command, *arguments], log=tmp_path / "stderr") as program:
+        program.say(endpoints.password)
+        program.await_line("ready")
+        yield client.broker, broker
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import struct
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,8 @@ from hypothesis import strategies as st
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
 from mtosi_jms.jms.message import Byte, Float, Long, PropertyValue, Short, jms_type_name
 from mtosi_jms.mq import read_mq, write_mq
+
+from ..processes import Program
 
 CLIENT = "com.ibm.mq:com.ibm.mq.allclient:9.4.5.0"
 ENCODINGS = {"big": 273, "little": 546}
@@ -55,22 +56,13 @@ EXAMPLES = [50, pytest.param(1_000, marks=pytest.mark.endurance)]
 def ask(java: Any) -> Iterator[Ask]:
     """Asks IBM's classes, in one process for all tests."""
     command = java.compiled(Path(__file__).with_name("MqPeer.java"), java.jars(CLIENT))
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8") as peer:
-        assert peer.stdin is not None
-        assert peer.stdout is not None
-        stdin, stdout = peer.stdin, peer.stdout
+    with Program(command) as peer:
 
         def answer(text: str) -> list[str]:
-            stdin.write(text)
-            stdin.flush()
-            lines: list[str] = []
-            while (line := stdout.readline()) != ".\n":
-                assert line, "IBM's classes refuse it; standard error says why"
-                lines.append(line.rstrip("\n"))
-            return lines
+            peer.say(text.removesuffix("\n"))
+            return list(iter(peer.line, "."))
 
         yield answer
-        stdin.close()
 
 
 def values_of(lines: list[str]) -> dict[tuple[str, str], tuple[str, bytes]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +21,8 @@ from typing import Any
 import pytest
 
 from mtosi_jms.broker import BrokerProcess
+
+from ...processes import Program
 
 pytest.importorskip("jpype", reason="JPype is not installed")
 pytestmark = [
@@ -56,28 +57,19 @@ class Scene:
         self._dice = random.Random(seed)
         self._pause = threading.Event()
         login = self._broker.endpoints
-        self._process = subprocess.Popen(
-            [
-                sys.executable,
-                str(Path(__file__).with_name("chaos_process.py")),
-                get("java_url")(kind, login, port=self._proxy.port),
-                str(folder),
-                EXCLUSIVE[kind],
-            ],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(get("root")),
-                "MTOSI_JMS_USER": login.user,
-                "MTOSI_JMS_PASSWORD": login.password,
-            },
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        script = Path(__file__).with_name("chaos_process.py")
+        url = get("java_url")(kind, login, port=self._proxy.port)
+        variables = {
+            "PYTHONPATH": str(get("root")),
+            "MTOSI_JMS_USER": login.user,
+            "MTOSI_JMS_PASSWORD": login.password,
+        }
+        command = [sys.executable, script, url, folder, EXCLUSIVE[kind]]
+        self.process = Program(command, environment=variables, patience=2 * PATIENCE)
 
     def begin(self) -> None:
         """Returns when messages get through."""
-        assert self._hear() == "ready\n"
+        assert self.process.line() == "ready"
 
     def round(self, longest: float = 4.0, handled: int = 100) -> None:
         """One fault at a random moment, and messages that get through after it.
@@ -113,13 +105,9 @@ class Scene:
 
     def end(self) -> dict[str, Any]:
         """Has the process come to its end; its figures."""
-        self._say("end")
-        found: dict[str, Any] = json.loads(self._hear())
+        self.process.say("end")
+        found: dict[str, Any] = json.loads(self.process.line())
         return {"faults": dict(self.faults), "load": os.getloadavg(), **found}
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
     def _after(self, *, handled: int) -> None:
         wanted, until = self._progress() + handled, time.monotonic() + PATIENCE
@@ -128,22 +116,8 @@ class Scene:
             self._pause.wait(0.1)
 
     def _progress(self) -> int:
-        self._say("progress")
-        return int(json.loads(self._hear())["handled"])
-
-    def _say(self, word: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{word}\n")
-        self._process.stdin.flush()
-
-    def _hear(self) -> str:
-        assert self._process.stdout is not None
-        patience = threading.Timer(2 * PATIENCE, self._process.kill)
-        patience.start()
-        line = self._process.stdout.readline()
-        patience.cancel()
-        assert line, "the process has ended"
-        return line
+        self.process.say("progress")
+        return int(json.loads(self.process.line())["handled"])
 
 
 @pytest.fixture(params=["activemq", "artemis"])
@@ -154,7 +128,7 @@ def scene(request: pytest.FixtureRequest, make_proxy: Any, start_broker: Any, tm
         made.begin()
         yield made
     finally:
-        made.close()
+        made.process.kill()
 
 
 def check(found: dict[str, Any], disorder: int = 0) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,8 @@ from typing import Any
 import pytest
 
 from mtosi_jms.broker import BrokerProcess
+
+from ...processes import Program
 
 pytestmark = [
     pytest.mark.broker,
@@ -65,61 +66,36 @@ def url(kind: str, broker: BrokerProcess, proxy: Any, request: pytest.FixtureReq
     return f"stomp://127.0.0.1:{proxy.port}"
 
 
-class Child:
+class Child(Program):
     """One process, and what was seen of it."""
 
     def __init__(self, role: str, root: Path, broker: BrokerProcess, url: str, folder: Path) -> None:
         self.role = role
         self.samples: list[tuple[float, float, int, int]] = []
-        environment = {
-            **os.environ,
+        variables = {
             "PYTHONPATH": f"{root}{os.pathsep}{root / 'codegen'}",
             "MTOSI_JMS_USER": broker.endpoints.user,
             "MTOSI_JMS_PASSWORD": broker.endpoints.password,
         }
         script = Path(__file__).with_name("soaking_process.py")
-        pace = os.environ.get("MTOSI_SOAK_PACE", "0.05")
-        self._errors = folder / f"{role}.txt"
-        with self._errors.open("wb") as errors:
-            self._process = subprocess.Popen(
-                [sys.executable, "-W", "error", str(script), role, url, pace],
-                env=environment,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=None if os.environ.get("MTOSI_SOAK_CENSUS") else errors,
-                text=True,
-            )
-
-    def await_ready(self) -> None:
-        """Returns when it has seen a first exchange through."""
-        patience = threading.Timer(120, self._process.kill)
-        patience.start()
-        ready = self._process.stdout is not None and self._process.stdout.readline()
-        patience.cancel()
-        assert ready == "ready\n", self.failure()
+        command = [sys.executable, "-W", "error", script, role, url, os.environ.get("MTOSI_SOAK_PACE", "0.05")]
+        log = None if os.environ.get("MTOSI_SOAK_CENSUS") else folder / f"{role}.txt"
+        super().__init__(command, environment=variables, log=log, patience=180)
 
     def sample(self, now: float) -> None:
         """Notes resident memory in KB, threads and descriptors."""
-        assert self._process.poll() is None, self.failure()
-        folder = Path("/proc", str(self._process.pid))
+        assert self.process.poll() is None, f"the {self.role} has ended"
+        folder = Path("/proc", str(self.process.pid))
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
         memory = int(status["VmRSS"].split()[0])
         self.samples.append((now, memory, int(status["Threads"]), len(list((folder / "fd").iterdir()))))
 
-    def end(self) -> dict[str, Any]:
+    def finish(self) -> dict[str, Any]:
         """Has it come to its end; what it tells."""
-        told, _ = self._process.communicate("stop\n", timeout=180)
-        assert self._process.returncode == 0, self.failure()
-        found: dict[str, Any] = json.loads(told)
+        self.say("stop")
+        found: dict[str, Any] = json.loads(self.line())
+        assert self.process.wait(180) == 0
         return found
-
-    def failure(self) -> str:
-        told = self._errors.read_text("utf-8")[-3000:] if self._errors.exists() else ""
-        return f"the {self.role} has ended: {told}"
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.communicate()
 
     def figures(self) -> dict[str, Any]:
         """Of the time after the first third, in which caches fill."""
@@ -155,7 +131,7 @@ def children(root: Path, broker: BrokerProcess, url: str, tmp_path: Path) -> Ite
 def soak(children: list[Child], proxy: Any, *, seconds: float, period: float) -> dict[str, Any]:
     """Lets it run, cuts all connections in each period, and has the children account for themselves."""
     for child in children:
-        child.await_ready()
+        assert child.line() == "ready"
     begun = time.monotonic()
     pause = threading.Event()
     cuts = 0
@@ -166,7 +142,7 @@ def soak(children: list[Child], proxy: Any, *, seconds: float, period: float) ->
             proxy.cut()
             cuts += 1
         pause.wait(min(1.0, seconds / 20))
-    ended = {child.role: child.end() for child in reversed(children)}  # who asks ends before who answers
+    ended = {child.role: child.finish() for child in reversed(children)}  # who asks ends before who answers
     return {
         "seconds": seconds,
         "cuts": cuts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import DeliveryMode, JmsMessage, MessageType, Queue, TemporaryQueue
 
+from ...processes import Program
 from ..jvm.clients import jars_of
 
 pytestmark = pytest.mark.broker
@@ -38,14 +38,8 @@ def test_both_ways(broker: BrokerProcess, open_stomp: Any, java: Any, queue: Que
     session = connection.session()
     temporary = session.temporary_queue()
     replies, questions = session.consumer(temporary), session.consumer(asks)
-    peer = subprocess.Popen(
-        [*run, url, endpoints.user, endpoints.password, queue.name, asks.name], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        session.send(
-            queue,
-            replace(REQUEST, reply_to=temporary),
-        )
+    with Program([*run, url, endpoints.user, endpoints.password, queue.name, asks.name]) as peer:
+        session.send(queue, replace(REQUEST, reply_to=temporary))
         answer = replies.receive(30)
         assert answer is not None
         assert answer.message.body == "<a>größe \U0001f600</a>".encode()
@@ -55,13 +49,9 @@ def test_both_ways(broker: BrokerProcess, open_stomp: Any, java: Any, queue: Que
         assert isinstance(question.message.reply_to, TemporaryQueue)
         session.send(question.message.reply_to, JmsMessage(body=b"<" + b"x" * 99_999))
         session.send(queue, JmsMessage(body=bytes(range(256)), message_type=MessageType.BYTES))
-        told, _ = peer.communicate(timeout=60)
-    finally:
-        peer.kill()
-        peer.wait()
-        peer.stdout.close()
+        told = peer.lines(8)
     inner = r"\ud83d\ude00" if "Artemis" in connection.metadata.provider else "&#x1F600;"
-    assert told.splitlines() == [
+    assert told == [
         "kind text",
         rf"text <gr\u00f6\u00dfe>{inner}</gr\u00f6\u00dfe>",
         "mode 2 priority 7",
