@@ -74,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with merge or append: treat a complete answer as all objects of its types, and end those that it lacks",
     )
     parser.add_argument(
+        "--dry-run", action="store_true", help="read and merge, tell what would be written, and write nothing"
+    )
+    parser.add_argument(
         "--bulk-files",
         action="append",
         default=[],
@@ -117,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
         write=args.write,
         since_last=args.since_last,
         snapshot=args.snapshot,
+        dry_run=args.dry_run,
         first_batch="auto" if args.first_batch == "auto" else 1 if args.first_batch == "1" else 0,
         source=dict(args.option),
         partition_by=tuple(name.strip() for name in args.partition_by.split(",") if name.strip()),
@@ -162,17 +166,22 @@ def show(result: IngestResult) -> None:
     terminal.table("time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in result.stages.items()])
     others = ", ".join(f"{count} {kind}s" for kind, count in sorted(result.messages.items()))
     terminal.say(f"{others or 'no messages'}; {sum(result.rows.values()):,} rows in {result.seconds:.1f} s", "title")
+    if result.dry_run:
+        terminal.say(f"dry run: nothing was written to {result.out}", "title")
+        return
     terminal.say(f"{result.out}/_report/report.html")
     if result.submit:
         terminal.say(f"on a cluster: spark-submit {result.submit}")
 
 
 def _say_more(result: IngestResult) -> None:
-    """Print what was changed, and what to know about it."""
-    if result.changed:
-        terminal.table(
-            "changed", ("object type", "rows"), [(name, f"{rows:,}") for name, rows in result.changed.items()]
-        )
+    """Print what happened to objects, and what to know about it."""
+    from mtosi_jms.tables.ingest import LOADED
+
+    loaded = {kind: getattr(result, kind) for kind in LOADED}
+    if labels := dict.fromkeys(label for found in loaded.values() for label in found):
+        rows = [(label, *(f"{found.get(label, 0):,}" for found in loaded.values())) for label in labels]
+        terminal.table("objects", ("object type", *loaded), rows)
     for name, count in result.copies.items():
         differing = result.differing.get(name, 0)
         terminal.say(f"{count:,} rows of {name} left out: their sequence has the object already")

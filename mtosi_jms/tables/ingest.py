@@ -49,6 +49,7 @@ from mtosi_jms.tables.writer import TableWriter, Written, weight
 __all__ = [
     "APPEND",
     "CHECKPOINT",
+    "LOADED",
     "MERGE",
     "REPLACE",
     "TABLES",
@@ -78,6 +79,8 @@ CHECKPOINT: Final = "checkpoint.sqlite"
 LOCAL_BYTES: Final = 4 * 1024**3
 """Landings up to this size are read in this process unless told otherwise: some four million objects in two minutes."""
 _REFUSED: Final = frozenset({"paths", "columns", "correlationid", "columnnameofcorruptrecord"})
+LOADED: Final = ("created", "changed", "unchanged", "ended")
+"""What may happen to an object in tables that grow; each is a field of `IngestResult`."""
 LISTED: Final = 1000
 """No more sequences than this are in a result and on its page."""
 _SYNONYMS: Final = {"mark": "warn", "wait": "filter"}
@@ -104,6 +107,7 @@ class IngestOptions(JobOptions):
         since_last: with merge or append: read only what is new since the last ingest; always so with Parquet.
         snapshot: with merge or append: close objects that a complete answer does not have.
         first_batch: as the option `firstBatch` of the source: "auto", 0 or 1.
+        dry_run: make everything, and throw it away: the result says what would be written.
         source: with write replace: further options of the source, such as `{"folderColumns": "day"}`.
         partition_by: with write replace and Parquet: columns; the rows of a table are in folders `column=value` then.
     """
@@ -119,6 +123,7 @@ class IngestOptions(JobOptions):
     since_last: bool = False
     snapshot: bool = False
     first_batch: FirstBatch = "auto"
+    dry_run: bool = False
     source: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
 
@@ -138,8 +143,9 @@ class IngestResult(JobResult):
             type. Each batch of an answer repeats the objects around those in it.
         differing: how many of these copies have other attributes than the row that stays.
         vendors: number of objects by manufacturer, for the most frequent manufacturers.
-        changed: with merge or append: number of rows that were added, got other content or were removed, by object
-            type. A row that only gets a later time is not counted.
+        created, changed, unchanged, ended: with merge or append: what happened to objects, in numbers by object type:
+            they are there now and were not, have other content or are remembered in another way, are as they were, or
+            are gone. With Parquet, `created` counts rows.
         added: with merge or append: columns that the tables did not have before, by object type.
         unnamed: with merge or append: number of objects without a name, which are left out.
         foreign: with merge or append: object types whose tables were changed since the last ingest, but not by an
@@ -147,6 +153,7 @@ class IngestResult(JobResult):
         waiting: with merge or append: number of responses that wait for the rest of their sequences.
         stuck: how many of them wait for ever, because their sequences have batches in conflict or a fault.
         submit: the options that spark-submit needs for the format.
+        dry_run: whether nothing was written.
         samples: the first rows of each table, for the page.
     """
 
@@ -159,13 +166,17 @@ class IngestResult(JobResult):
     vendors: dict[str, int]
     copies: dict[str, int] = field(default_factory=dict)
     differing: dict[str, int] = field(default_factory=dict)
+    created: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
+    unchanged: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
     added: dict[str, list[str]] = field(default_factory=dict)
     unnamed: int = 0
     foreign: list[str] = field(default_factory=list)
     waiting: int = 0
     stuck: int = 0
     submit: str = ""
+    dry_run: bool = False
     samples: tuple[Table, ...] = ()
 
     @property
@@ -287,7 +298,7 @@ def run_local(options: IngestOptions, *, progress: Progress | None = None) -> In
     check_replaces(options, job.out)
     ingest = Ingest(job, options, source, plan_landing, check_readable)
     plan = ingest.plan(source)
-    with staging(job.out) as staged:
+    with staging(job.out, dry_run=options.dry_run) as staged:
         result = ingest.replace(plan, TableWriter(source, staged.folder, Condition(options.where)))
         ingest.finish(result, staged)
     return result
@@ -407,7 +418,9 @@ class Ingest:
         return self._result(plan, written, seen)
 
     def finish(self, result: IngestResult, staged: Staging, tables: Sequence[str] | None = None) -> None:
-        """Write the report, and replace the tables; `tables` is as for `Job.finish`."""
+        """Write the report, and replace the tables; nothing in a dry run. `tables` is as for `Job.finish`."""
+        if self._options.dry_run:
+            return
         staged.report("ledger.jsonl", lines=(_line(_ledger_line(found)) for found in self._sequences(self._planned)))
         staged.report("rejects.jsonl", lines=(_line(asdict(reject)) for reject in result.rejected))
         page = replace(
@@ -442,6 +455,7 @@ class Ingest:
             rejected=tuple(map(self.shown, rejects)),
             unfollowed=tuple(map(self.shown, plan.unfollowed)),
             messages=plan.counts,
+            dry_run=self._options.dry_run,
             **seen,
             **self._job.facts,
         )
@@ -489,7 +503,7 @@ def report_of(result: IngestResult, landing: str, made: dt.datetime | None = Non
         charts={
             "Objects by type": result.rows,
             "Objects by manufacturer": result.vendors,
-            "Rows changed": result.changed,
+            **{f"Objects {kind}": getattr(result, kind) for kind in LOADED},
         },
         tables=result.samples,
         sequences=[_sequence_line(found) for found in result.sequences],

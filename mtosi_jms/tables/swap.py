@@ -106,12 +106,13 @@ class Staging:
 
 
 @contextmanager
-def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
+def staging(out: Path, *, lake: bool = False, dry_run: bool = False) -> Iterator[Staging]:
     """Lock OUT until the block ends, and provide a staging folder in it.
 
     Args:
         out: the folder; made if it does not exist.
         lake: whether to accept that an earlier job has committed only some of its tables of Delta or Iceberg.
+        dry_run: whether to remove `out` at the end if it is empty.
 
     Raises:
         SpoolInUseError: another job works on `out`.
@@ -120,7 +121,7 @@ def staging(out: Path, *, lake: bool = False) -> Iterator[Staging]:
     out = out.absolute()
     with _as_spool_error(out):
         out.mkdir(parents=True, exist_ok=True)
-    with _locked(out):
+    with _locked(out, dry_run=dry_run):
         with _as_spool_error(out):
             _finish(out, lake=lake)
             for left in out.glob(f"{_STAGING}*"):
@@ -243,7 +244,7 @@ def _inode(path: Path) -> int | None:
 
 
 @contextmanager
-def _locked(out: Path) -> Iterator[None]:
+def _locked(out: Path, *, dry_run: bool = False) -> Iterator[None]:
     """Lock a folder against other jobs; the system releases the lock when the process ends."""
     with FileLock(out / _LOCK) as lock:
         with _as_spool_error(out):
@@ -254,6 +255,8 @@ def _locked(out: Path) -> Iterator[None]:
         finally:
             with suppress(OSError):
                 (out / _LOCK).unlink()
+                if dry_run:
+                    out.rmdir()  # if it is empty
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def loads(spark: Any, landing: Path, put: Any, envelopes: Any, tmp_path: Path) -
     """An ingest that has read one file."""
     put("1.xml", envelopes.batch("c", 1, True, envelopes.me("a")))
     made = Loads(spark, tmp_path / "out")
-    assert made(landing).changed == {"ME": 1}
+    assert made(landing).created == {"ME": 1}
     return made
 
 
@@ -68,7 +68,7 @@ def test_a_checkpoint_that_does_not_fit(loads: Loads, landing: Path, statement: 
         with pytest.raises(MtosiError, match=told):
             loads(landing)
     else:
-        assert loads(landing).changed == {}
+        assert loads(landing).created == {}
     assert loads.checkpoint.read_bytes() == before
 
 
@@ -83,7 +83,7 @@ def test_a_landing_that_moves(loads: Loads, landing: Path, envelopes: Any, tmp_p
     moved = landing.rename(tmp_path / "mount")
     assert loads(moved).stages == {}, "Spark was not asked"
     (moved / "2.xml").write_text(envelopes.batch("d", 1, True, envelopes.me("b")))
-    assert loads(f"{moved}/*.xml").changed == {"ME": 1}
+    assert loads(f"{moved}/*.xml").created == {"ME": 1}
     other = tmp_path / "other"
     other.mkdir()
     with pytest.raises(SpoolError, match="the landing is empty, and was not"):
@@ -102,7 +102,7 @@ def test_clocks_that_go_backwards(loads: Loads, landing: Path, put: Any, envelop
     os.utime(read, ns=(now - HOUR, now - HOUR))
     os.utime(late, ns=(now - 2 * HOUR, now - 2 * HOUR))
     found = loads(landing)
-    assert (found.messages, found.rejected, found.changed) == ({"response": 1}, (), {"ME": 1})
+    assert (found.messages, found.rejected, found.created) == ({"response": 1}, (), {"ME": 1})
 
 
 def test_documents_of_an_archive_that_grows(loads: Loads, landing: Path, envelopes: Any, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_documents_of_an_archive_that_grows(loads: Loads, landing: Path, envelop
         )
         shutil.make_archive(str(landing / "all"), "zip", members)
         found = loads(landing)
-    assert found.changed == {}
+    assert found.created == {}
     assert [reject.file.rpartition("/")[2] for reject in found.rejected] == ["1.xml"]
     assert [reject.reason for reject in loads(landing).rejected] == [
         "has changed since it was read, and is not read again"

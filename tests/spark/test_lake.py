@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,26 @@ def test_an_ingest_is_a_version(lake: Any, put: Any, landing: Path, envelopes: A
     for refused in ("parquet", other):
         with pytest.raises(ConfigError, match=f"holds tables of the format {kind}: choose it"):
             run_ingest(IngestOptions(landing=landing, out=out, format=refused), spark=lake)
+
+
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.endurance)])
+def test_the_guide_compacts_a_table(
+    lake: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "out"
+    for name in ("a", "b"):
+        put(f"{name}.xml", envelopes.batch(name, 1, True, envelopes.me(name)))
+        options = IngestOptions(landing=landing, out=out, format=kind, write="merge", since_last=True)
+        assert run_ingest(options, spark=lake).created == {"ME": 1}
+    catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": str(out)}
+    for setting, value in catalog.items():
+        lake.conf.set(f"spark.sql.catalog.lake{setting}", value)
+    text = (Path(__file__).parents[2] / "docs/spark.md").read_text()
+    blocks = re.findall(r"^  ```sql\n(.*?)^  ```$", text, re.DOTALL | re.MULTILINE)
+    for statement in blocks[KINDS.index(kind)].replace("OUT", str(out)).split(";")[:-1]:
+        lake.sql(statement).collect()
+    table = lake.read.format(kind).load(str(out / "objectType=ME"))
+    assert (names(lake, out, kind), len(table.inputFiles())) == (["a", "b"], 1)
 
 
 @pytest.mark.endurance

@@ -20,6 +20,7 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL
 from mtosi_jms.spark._known import Earlier, KnownFiles, facts_text, message_of
+from mtosi_jms.tables.envelope import RESPONSE
 from mtosi_jms.tables.files import FileState, Reject, disk_file, list_files, placed
 from mtosi_jms.tables.formats import PARQUET
 from mtosi_jms.tables.ingest import CHECKPOINT
@@ -35,6 +36,7 @@ from mtosi_jms.tables.landing import (
 from mtosi_jms.tables.options import OnIncomplete, SourceOptions
 
 READ: Final = "read"
+UNWRITTEN: Final = "unwritten"
 MARKED: Final = "marked"
 WAITING: Final = "waiting"
 STUCK: Final = "stuck"
@@ -120,6 +122,7 @@ class Checkpoint(KnownFiles):
         has_more_types: whether this run asks for more object types than the runs before.
         closings: the oldest first; they also end objects that a later run finds in older messages.
         tables: by object type.
+        unwritten: the time of the last response of `unwritten_files`; None if there is none.
 
     Raises:
         ConfigError: the checkpoint is of something else, or of an earlier version.
@@ -150,6 +153,8 @@ class Checkpoint(KnownFiles):
             self._of = {_LANDING: [], _TYPES: [], **json.loads(meta["of"])}
             closings = json.loads(meta.get("closings", "[]"))
             self.closings = tuple(Closing(dt.datetime.fromisoformat(time), *what) for time, *what in closings)
+            until = json.loads(meta.get("unwritten", "null"))
+            self.unwritten = until and dt.datetime.fromisoformat(until)
             tables = json.loads(meta.get("tables", "{}")).items()
             self.tables = {label: Table(version, tuple(names)) for label, (version, names) in tables}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -280,6 +285,11 @@ class Checkpoint(KnownFiles):
             query = f"SELECT {columns} FROM {joined} WHERE {condition} ORDER BY d.position, d.path"  # noqa: S608 - constants
             return self._database.execute(query, values).fetchall()
 
+    def unwritten_files(self) -> Iterator[PlannedFile]:
+        """Yield the responses that are still there of loads in which some objects were as the tables had them."""
+        for facts, path in self._there("facts, place || d.path", f"state = '{UNWRITTEN}'"):
+            yield message_of(facts, path=path, complete=True)
+
     def again(self, news: News, options: SourceOptions) -> News:
         """Return the same news after another look at the documents, with other options."""
         fresh = {scanned_path(each) for each in news.scanned}
@@ -307,17 +317,20 @@ class Checkpoint(KnownFiles):
         rejects: Iterable[Reject],
         closings: Iterable[Closing],
         tables: Mapping[str, Table],
+        unwritten: dt.datetime | None,
         *,
         wait: bool,
     ) -> LeftOut:
         """Write the checkpoint after a run into a staged folder: with the documents that it read, and without those
-        whose files are gone."""
+        whose files are gone. `unwritten`: the time of its last response, if some of its objects were not written."""
+        until = max(filter(None, (unwritten, self.unwritten)), default=None)
         remembered = {replace(closing, sequence="") for closing in (*self.closings, *closings)}
         newest = sorted(remembered, key=lambda one: (one.time, one.object_type, one.name))[-_REMEMBERED:]
         meta = {
             "of": self._identity,
             "from_zero": sorted(self.from_zero | senders_from_zero(plan.files)),
             "closings": [(one.time.isoformat(), one.object_type, one.name) for one in newest],
+            "unwritten": until and until.isoformat(),
             "tables": {label: (table.version, table.changed_columns) for label, table in tables.items()},
         }
         with self._reporting():
@@ -328,7 +341,7 @@ class Checkpoint(KnownFiles):
                 self._database.execute(f"PRAGMA after.{setting}").fetchall()
             with self._transaction():
                 self._keep_files()
-                self._keep_documents(self._found(news, plan, rejects, wait=wait))
+                self._keep_documents(self._found(news, plan, rejects, UNWRITTEN if unwritten else READ, wait=wait))
                 texts = ((name, json.dumps(value)) for name, value in meta.items())
                 self._database.executemany("INSERT OR REPLACE INTO after.meta VALUES (?, ?)", texts)
             left_out = self.left_out("after.")
@@ -350,13 +363,14 @@ class Checkpoint(KnownFiles):
             self._database.execute(statement)
 
     def _found(
-        self, news: News, plan: Plan, rejects: Iterable[Reject], *, wait: bool
+        self, news: News, plan: Plan, rejects: Iterable[Reject], read: str, *, wait: bool
     ) -> Iterator[tuple[str, str, PlannedFile | None]]:
         """Yield path, state and message of each document of a run."""
         stuck = {found.correlation_id for found in plan.sequences if found.is_stuck}
         for file in plan.files:
             left_out = STUCK if file.correlation_id in stuck else WAITING
-            state = READ if file.complete is not False else left_out if wait else MARKED
+            whole = read if file.kind == RESPONSE else READ
+            state = whole if file.complete is not False else left_out if wait else MARKED
             for path in (file.path, *file.duplicates):
                 yield path, state, replace(file, path=path, duplicates=(), complete=None)
         changed = {*news.changed}

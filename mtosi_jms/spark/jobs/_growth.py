@@ -26,25 +26,17 @@ from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._writing import write_parquet
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, LeftOut, Table
 from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
-from mtosi_jms.spark.jobs._job import ONE_JOB, settings
+from mtosi_jms.spark.jobs._job import FEW, ONE_JOB, settings
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._landed import messages_of
-from mtosi_jms.spark.jobs._merge import DIFFERS, REMOVED, REPLACES, News, TableMerge, changed_columns_of
-from mtosi_jms.spark.jobs._scans import (
-    Changes,
-    scan_changes,
-    scan_events,
-    scan_names,
-    scan_objects,
-    scan_rows,
-    scan_sequences,
-)
-from mtosi_jms.spark.jobs._tables import is_few, sequence_key, type_columns
+from mtosi_jms.spark.jobs._merge import REMOVED, Counts, News, TableMerge, changed_columns_of
+from mtosi_jms.spark.jobs._scans import scan_events, scan_names, scan_objects, scan_sequences
+from mtosi_jms.spark.jobs._tables import SparkTableWriter, is_few, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, disk_file, state_of
 from mtosi_jms.tables.formats import PREFIX
-from mtosi_jms.tables.landing import Plan
+from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import time_of
@@ -54,15 +46,13 @@ from mtosi_jms.tables.writer import Written, count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 READ: Final = "read"
 """The folder of the tables of the news, inside the folder of the staged tables."""
 _EVENTS: Final = "events"
 _PRESENT: Final = "present"
+_AGAIN: Final = "again"
 _MERGED: Final = "merged"
-FEW: Final = 20_000
-"""Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
 _FEW_NAMES: Final = 5_000
 """So many names are put into the condition of a query."""
 _MOST_NAMES: Final = 1_000_000
@@ -74,7 +64,7 @@ class Grown:
     """What an ingest did to its tables.
 
     Attributes:
-        changed: number of rows that were added, got other content or were removed, by object type.
+        counts: what happened to objects, by object type.
         added: new columns by object type.
         rejects: events that cannot be used, with reasons.
         unnamed: number of objects without a name, which are left out.
@@ -82,7 +72,7 @@ class Grown:
         foreign: object types whose tables were changed since the last ingest, but not by an ingest that finished.
     """
 
-    changed: dict[str, int]
+    counts: dict[str, Counts]
     added: dict[str, list[str]]
     rejects: tuple[Reject, ...]
     unnamed: int
@@ -116,7 +106,9 @@ class Growth:
         self._write = write
         self._out = out
         self._since_last = since_last
-        self._merged: dict[str, tuple[StructType, Changes]] = {}
+        self._merged: dict[str, DataFrame] = {}
+        self._counts: dict[str, Counts] = {}
+        self._unwritten: dt.datetime | None = None
         self._versions: dict[str, str] = {}
         self._changed_columns: dict[str, list[str]] = {}
         self.checkpoint = Checkpoint(out / REPORT, source, {"stubs": list(source.stubs), "write": write, **identity})
@@ -148,15 +140,13 @@ class Growth:
         self._alone = len(names) == 1
         there = set(lake.labels(names))
         self._check_there(there)
-        sent = {
-            file.path: time_of(file.timestamp) or self._file_time(file.path)
-            for file in plan.files
-            if file.kind in (RESPONSE, NOTIFICATION)
-        }
+        sent = {file.path: self._time(file) for file in plan.files if file.kind in (RESPONSE, NOTIFICATION)}
         sequences = {file.path: _sequence(file.correlation_id, file.path) for file in plan.files if file.complete}
-        times = _times(spark, sent, sequences)
-        events = self._events(spark, source, plan, staged.folder, names, times)
+        events = self._events(spark, source, plan, staged.folder, names, _times(spark, sent, sequences))
         summary = scan_events(staged.folder / _EVENTS, names, sent)
+        first = min((*sent.values(), *filter(None, [summary.earliest])), default=None)
+        again = self._read_again(spark, source, plan, staged.folder, first)
+        times = _times(spark, {**again, **sent}, sequences)
         deletions = [Closing(time, name=name) for name, time in sorted(summary.deleted)]
         closings = list(deletions)
         merges: dict[str, TableMerge] = {}
@@ -169,7 +159,7 @@ class Growth:
             objects = self._objects(spark, name, staged.folder)
             found = scan_objects(staged.folder / READ / f"{PREFIX}{label}", own_columns(objects.columns))
             unnamed += found.unnamed
-            answers = self._answers(found.files, sequences, sent, label)
+            answers = self._answers(found.files - again.keys(), sequences, sent, label)
             type_closings = [*deletions, *answers]
             closings += answers
             if not (found.rows or label in summary.changed_columns) and not (label in there and type_closings):
@@ -188,13 +178,16 @@ class Growth:
             changed_columns[label] = sorted(columns)
             news = News(objects, times, of_type, type_closings, self.checkpoint.closings, changed_columns[label])
             merges[label] = TableMerge(spark, self._write, label, table, news, few=found.rows < FEW)
-        changed = self._stage(lake, merges, staged)
+        self._stage(lake, merges, staged)
+        kept = any(found.unchanged for found in self._counts.values())
+        responses = (sent[file.path] for file in plan.files if file.kind == RESPONSE)
+        self._unwritten = max(responses, default=None) if kept else None
         added = {label: [name for name, _ in merge.added] for label, merge in merges.items() if merge.added}
         self._merges = merges
-        self._changed = tuple(changed)
+        self._changed = tuple(self._merged)
         self._versions = versions
         self._changed_columns = changed_columns
-        return Grown(changed, added, summary.rejects, unnamed, tuple(closings), foreign=tuple(foreign))
+        return Grown(self._counts, added, summary.rejects, unnamed, tuple(closings), foreign=tuple(foreign))
 
     def written(self, lake: Lake) -> set[str]:
         """Return the sequences of the news of which Parquet tables have rows: by correlationId, or else by file.
@@ -210,13 +203,13 @@ class Growth:
         """Stage Parquet tables with the rows of the news: their files beside links to the present ones."""
         there = set(lake.labels(self._source.object_types))
         self._check_there(there)
-        changed: dict[str, int] = {}
+        counts: dict[str, Counts] = {}
         foreign: list[str] = []
         for name, rows in written.rows.items():
             label = label_of(class_for(name))
             if label in there and not rows:
                 continue
-            changed[label] = rows
+            counts[label] = Counts(created=rows)
             new = staged.folder / f"{PREFIX}{label}"
             (staged.folder / READ / new.name).rename(new)
             for path in [*new.glob("*.parquet")]:
@@ -231,9 +224,9 @@ class Growth:
             foreign += [label] if before is not None and before.version != self._versions[label] else []
             for path in present:
                 _link(path, new / path.name)
-        self._changed = tuple(changed)
-        made = tuple(f"{PREFIX}{label}" for label in changed)
-        return Grown(changed, {}, (), 0, (), made, tuple(foreign))
+        self._changed = tuple(counts)
+        made = tuple(f"{PREFIX}{label}" for label in counts)
+        return Grown(counts, {}, (), 0, (), made, tuple(foreign))
 
     def _check_there(self, there: Collection[str]) -> None:
         gone = sorted(set(self.checkpoint.tables) - set(there))
@@ -244,9 +237,29 @@ class Growth:
                 "everything into another folder",
             )
 
-    def _stage(self, lake: Lake, merges: Mapping[str, TableMerge], staged: Staging) -> dict[str, int]:
-        """Write the changed rows to folders of their own; return how many have other content, by object type."""
-        changed: dict[str, int] = {}
+    def _read_again(
+        self, spark: SparkSession, source: SourceOptions, plan: Plan, folder: Path, first: dt.datetime | None
+    ) -> dict[str, dt.datetime]:
+        """Add the rows of earlier responses that changed nothing, and so are not in the tables, if the news has a fact
+        that is older; return the times of these responses by file."""
+        if first is None or self.checkpoint.unwritten is None or first > self.checkpoint.unwritten:
+            return {}
+        known = {file.path for file in plan.files}
+        files = {file: time for file in self.checkpoint.unwritten_files() if (time := self._time(file)) >= first}
+        files = {file: time for file, time in files.items() if file.path not in known}
+        if files:
+            aside = folder / _AGAIN
+            aside.mkdir()
+            if SparkTableWriter(spark, source, aside, here=True).write(Plan(tuple(files), (), (), {})) is None:
+                raise SpoolError(next(iter(files)).path, "this or a later file has changed since it was read")
+            for path in aside.glob(f"{PREFIX}*/*.parquet"):
+                table = folder / READ / path.parent.name
+                table.mkdir(exist_ok=True)
+                path.rename(table / f"{uuid.uuid4().hex}.parquet")
+        return {file.path: time for file, time in files.items()}
+
+    def _stage(self, lake: Lake, merges: Mapping[str, TableMerge], staged: Staging) -> None:
+        """Count what happens to objects, and write rows that replace others to folders of their own."""
         for label, merge in merges.items():
             folder = staged.folder / _MERGED / label
             names = self._names(label, merge, staged.folder)
@@ -254,15 +267,17 @@ class Growth:
             once = names is not None and len(names.unique()) == len(names)
             with settings(lake.spark, ONE_JOB if few else {}):
                 table = self._present(lake, label, merge, names if few else None, staged.folder)
-                rows = merge.rows(once=once) if table is None else merge.changes(table)
-                write_parquet(rows, folder)
-            found = scan_rows(folder) if table is None else scan_changes(folder)
-            if not found.rows and merge.exists:
-                shutil.rmtree(folder)
-                continue
-            changed[label] = found.differing
-            self._merged[label] = (rows.schema, found)
-        return changed
+                rows, observed = merge.rows(once=once) if table is None else merge.changes(table)
+                if observed is not None:
+                    write_parquet(rows, folder)
+                    found = Counts(**observed.get)
+                    rows = lake.spark.read.schema(rows.schema).parquet(str(folder))
+                else:
+                    count = 0 if names is None else len(names)
+                    found = Counts(created=count, rows=count)
+            self._counts[label] = found
+            if found.rows or not merge.exists:
+                self._merged[label] = rows
 
     def _names(self, label: str, merge: TableMerge, folder: Path) -> pa.ChunkedArray | None:
         """Return the names in the news; None if the driver cannot hold them."""
@@ -300,42 +315,55 @@ class Growth:
         new = lake.folders(label for label in self._changed if not self._merges[label].exists)
         staged.begin_commits(len(self._changed), new)
         for label in self._changed:
-            merge = self._merges[label]
-            schema, found = self._merged[label]
-            rows = lake.spark.read.schema(schema).parquet(str(staged.folder / _MERGED / label))
-            rows = rows.drop(REPLACES, DIFFERS)
-            if not merge.exists:
-                lake.replace(label, rows)
-                continue
+            merge, rows, found = self._merges[label], self._merged[label], self._counts[label]
             lake.add_columns(label, merge.added)
-            before = lake.version(label) if merge.added else self._versions[label]
-            if REMOVED in rows.columns:
-                lake.merge(label, rows, merge.keys, REMOVED, replaces=found.replaces, removes=found.removes)
-            else:
-                lake.append(label, rows)
+            before = lake.version(label) if merge.added else self._versions.get(label)
+            with settings(lake.spark, lake.ways(label, found.rows)):
+                if not merge.exists:
+                    lake.replace(label, rows, grows=True)
+                elif REMOVED in rows.columns:
+                    lake.merge(label, rows, merge.keys, REMOVED, found)
+                else:
+                    lake.append(label, rows)
+            if before is None:
+                continue
             if lake.version(label, before=True) != before:
                 raise SpoolInUseError(
                     str(lake.folder(label)), "another program has changed the table in the same moment: ingest again"
                 )
 
-    def advance(self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging) -> LeftOut:
+    def advance(
+        self,
+        lake: Lake,
+        plan: Plan,
+        rejects: Sequence[Reject],
+        grown: Grown,
+        staged: Staging,
+        *,
+        committed: bool,
+    ) -> LeftOut:
         """Stage the checkpoint; return what was left out."""
         tables = dict(self.checkpoint.tables)
         for label in {*self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
             folder = staged_table if staged_table.is_dir() else None
-            if folder is not None or label in self._changed:
+            if folder is not None or (committed and label in self._changed):
                 version = lake.version(label, folder)
             else:
-                version = self._versions[label]
+                version = self._versions.get(label, "")
             tables[label] = Table(version, tuple(self._changed_columns.get(label, ())))
         folder = staged.folder / REPORT
-        return self.checkpoint.save(folder, self.news, plan, rejects, grown.closings, tables, wait=self._wait)
+        return self.checkpoint.save(
+            folder, self.news, plan, rejects, grown.closings, tables, self._unwritten, wait=self._wait
+        )
 
-    def _file_time(self, path: str) -> dt.datetime:
-        file = disk_file(path, self.checkpoint)
+    def _time(self, message: PlannedFile) -> dt.datetime:
+        """Return the time of a message: that of its header, else that of its file."""
+        if (time := time_of(message.timestamp)) is not None:
+            return time
+        file = disk_file(message.path, self.checkpoint)
         state = None if file is None else self.checkpoint.state(file)
-        return dt.datetime.fromtimestamp((state or state_of(path)).modified_ns / 1e9, dt.UTC)
+        return dt.datetime.fromtimestamp((state or state_of(message.path)).modified_ns / 1e9, dt.UTC)
 
     def _objects(self, spark: SparkSession, name: str, folder: Path) -> DataFrame:
         table = folder / READ / f"{PREFIX}{label_of(class_for(name))}"

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark._engine import plan_by_engine
 from mtosi_jms.spark._session import check_java
-from mtosi_jms.spark.jobs._growth import FEW, READ, Growth
-from mtosi_jms.spark.jobs._job import INTERPRETED, SparkJob, settings
+from mtosi_jms.spark.jobs._growth import READ, Growth
+from mtosi_jms.spark.jobs._job import FEW, INTERPRETED, SparkJob, settings
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._landed import check_readable, for_engine
 from mtosi_jms.spark.jobs._tables import SparkTableWriter
 from mtosi_jms.tables.formats import PARQUET, check_format
 from mtosi_jms.tables.ingest import (
+    LOADED,
     REPLACE,
     TABLES,
     Ingest,
@@ -76,7 +77,7 @@ def _run(
         own = session_settings(options.format, pyspark_version(), options.conf)
     else:
         own = {}
-    working = job.working(spark, options.cores, settings=own)
+    working = job.working(spark, options.cores, settings=own, dry_run=options.dry_run)
     with working as (staged, active), jar_errors(active, options.format):
         lake = Lake(active, options.format, job.out, options.table)
         if plan is None:
@@ -128,11 +129,12 @@ class _Ingest(Ingest):
         left_out = growth.checkpoint.left_out()
         nothing: dict[str, int] = {}
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
-        return IngestResult(**facts, waiting=left_out.waiting, stuck=left_out.stuck, **self._job.facts)  # type: ignore[arg-type]
+        left = {"waiting": left_out.waiting, "stuck": left_out.stuck, "dry_run": self._options.dry_run}
+        return IngestResult(**facts, **left, **self._job.facts)  # type: ignore[arg-type]
 
     def commit(self, result: IngestResult, staged: Staging, lake: Lake) -> IngestResult:
         """Let Spark commit the tables that were made, if they are of Delta or Iceberg."""
-        if lake.format == PARQUET:
+        if lake.format == PARQUET or self._options.dry_run:
             return result
         with self._job.stage("commit"):
             labels = lake.all_labels(staged.folder, self._source.object_types)
@@ -161,13 +163,15 @@ class _Ingest(Ingest):
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))
         with self._job.stage("commit"), settings(lake.spark, ways):
             growth.check(lake)
-            if lake.format != PARQUET:
+            commits = lake.format != PARQUET and not self._options.dry_run
+            if commits:
                 growth.commit(lake, staged)
-            left_out = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged)
+            left_out = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged, committed=commits)
         self.tables = grown.tables
         result = self._result(plan, replace(written, rejects=rejects), seen)
+        counted = {name: {label: getattr(found, name) for label, found in grown.counts.items()} for name in LOADED}
         facts = {
-            "changed": grown.changed,
+            **{name: {label: count for label, count in found.items() if count} for name, found in counted.items()},
             "added": grown.added,
             "unnamed": grown.unnamed,
             "foreign": list(grown.foreign),

@@ -33,6 +33,8 @@ _CAUSES: Final = (": ", "Caused by: ")
 _ERROR_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _PAUSE: Final = 0.5
 """Seconds between two looks at the tasks of Spark."""
+FEW: Final = 20_000
+"""Fewer rows of news than this are merged by one task, and Spark interprets its plan: to compile it takes longer."""
 INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 """Spark interprets its plans, which for few rows is sooner done than to compile them."""
 ONE_JOB: Final = {
@@ -109,11 +111,12 @@ class SparkJob(SqlJob["DataFrame"]):
         cores: int | None,
         *,
         settings: Mapping[str, str] | None = None,
+        dry_run: bool = False,
     ) -> Iterator[tuple[Staging, SparkSession]]:
         """Provide a staging folder and a session: the caller's, or a new one that stops at the end of the block."""
         from mtosi_jms.spark._session import local_session
 
-        with staging(self.out, lake=self._lake) as staged, ExitStack() as stack:
+        with staging(self.out, lake=self._lake, dry_run=dry_run) as staged, ExitStack() as stack:
             with self.stage("start Spark") if spark is None else nullcontext():
                 active = spark or stack.enter_context(local_session(cores=cores, settings=settings))
             report = self._progress

@@ -18,6 +18,8 @@ from mtosi_jms.compression import decompress
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.jars import fetch, pins
+from mtosi_jms.spark.jobs._job import FEW, ONE_JOB
+from mtosi_jms.spark.jobs._merge import Counts
 from mtosi_jms.tables.formats import DELTA, FOLDERS, ICEBERG, PARQUET, PREFIX, format_of
 
 if TYPE_CHECKING:
@@ -37,6 +39,12 @@ _OF_OWN_SESSION: Final[Mapping[str, Mapping[str, str]]] = {
     # Delta reads the log of a table in 50 tasks by default, most of them empty.
     DELTA: {"spark.databricks.delta.snapshotPartitions": "4"},
 }
+_GROWING: Final[Mapping[str, Mapping[str, str]]] = {
+    DELTA: {"delta.enableDeletionVectors": "true"},
+    ICEBERG: {"write.merge.mode": "merge-on-read"},
+}
+_ONE_JOB_BYTES: Final = 64 * 1024 * 1024
+"""A larger table is not sorted by one task."""
 _JARS: Final = ("spark.jars", "spark.jars.packages")
 _LINKAGE: Final = re.compile(
     r"java\.lang\.(NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError"
@@ -187,9 +195,13 @@ class Lake:
             return self.spark.read.parquet(str(self.folder(label)))
         return self.spark.table(self.name(label))
 
-    def replace(self, label: str, rows: DataFrame) -> None:
-        """Replace the rows and the columns of a table of Delta or Iceberg, as its newest version."""
-        rows.writeTo(self.name(label)).using(self.format).createOrReplace()
+    def replace(self, label: str, rows: DataFrame, *, grows: bool = False) -> None:
+        """Replace the rows and the columns of a table of Delta or Iceberg, as its newest version; if it grows, a merge
+        marks the rows that it replaces, and does not write their files anew."""
+        writer = rows.writeTo(self.name(label)).using(self.format)
+        for name, value in (_GROWING[self.format] if grows else {}).items():
+            writer = writer.tableProperty(name, value)
+        writer.createOrReplace()
 
     def append(self, label: str, rows: DataFrame) -> None:
         """Add rows with new keys to a table of Delta or Iceberg that has all their columns."""
@@ -235,17 +247,14 @@ class Lake:
         row = made.first()
         return "" if row is None else str(row["parent_id" if before else "snapshot_id"])
 
-    def merge(
-        self, label: str, rows: DataFrame, keys: Sequence[str], removed: str, *, replaces: bool, removes: bool
-    ) -> None:
+    def merge(self, label: str, rows: DataFrame, keys: Sequence[str], removed: str, found: Counts) -> None:
         """Replace the rows with the same keys and add the others, in one commit of Delta or Iceberg.
 
         Args:
             label: object type; its table exists, and has all columns of `rows` except `removed`.
             keys: columns that identify a row.
             removed: a column of `rows` that is true if the row of the table has to be deleted.
-            replaces: whether `rows` replace any row of the table.
-            removes: whether `rows` delete any row of the table.
+            found: whether `rows` replace or delete any row of the table.
         """
         view = "mtosi_merged"
         rows.createOrReplaceTempView(view)
@@ -254,8 +263,8 @@ class Lake:
         sets = ", ".join(f"t.`{column}` = s.`{column}`" for column in columns)
         listed, values = (", ".join(f"{prefix}`{column}`" for column in columns) for prefix in ("", "s."))
         clauses = [
-            f"WHEN MATCHED AND s.`{removed}` THEN DELETE" if removes else "",
-            f"WHEN MATCHED THEN UPDATE SET {sets}" if replaces else "",
+            f"WHEN MATCHED AND s.`{removed}` THEN DELETE" if found.removes else "",
+            f"WHEN MATCHED THEN UPDATE SET {sets}" if found.replaces else "",
             f"WHEN NOT MATCHED AND NOT s.`{removed}` THEN INSERT ({listed}) VALUES ({values})",  # noqa: S608 - names of our own
         ]
         into = f"MERGE INTO {self.name(label)} t USING {view} s ON {on}"
@@ -263,6 +272,15 @@ class Lake:
             self.spark.sql(" ".join((into, *filter(None, clauses))))
         finally:
             self.spark.catalog.dropTempView(view)
+
+    def ways(self, label: str, rows: int) -> dict[str, str]:
+        """Return the settings with which a few rows are soonest committed to a table; none for many rows."""
+        if rows >= FEW:
+            return {}
+        # What is merged are staged files: without this, Delta would copy them first.
+        kept = {"spark.databricks.delta.merge.materializeSource": "none"} if self.format == DELTA else {}
+        size = sum(path.stat().st_size for path in self.folder(label).rglob("*.parquet"))
+        return kept | (ONE_JOB if not self._table and size < _ONE_JOB_BYTES else {})
 
     def add_columns(self, label: str, columns: Sequence[tuple[str, str]]) -> None:
         """Add columns, given as names and SQL types, to a table. The name of a field in a struct is `a`.`b`."""

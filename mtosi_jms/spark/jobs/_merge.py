@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyspark.sql import Window
+from pyspark.sql import Observation, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 REMOVED: Final = "_removed"
-REPLACES: Final = "_replaces"
-DIFFERS: Final = "_differs"
 PRESENT: Final = "present"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("valid_from", "valid_to")}
 _GONE, _FULL, _CHANGE = 0, 1, 2
@@ -40,6 +38,25 @@ _ORIGIN: Final = ("_source", "_whole")
 that has several facts, and each part then needs its own file.
 """
 _FACT_TYPE: Final = "struct<_time:timestamp,_rank:int,_id:bigint,_told:array<string>>"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a load does to the objects of one type, in numbers of objects.
+
+    Attributes:
+        rows: how many rows are written.
+        replaces: how many of them replace rows of the table.
+        removes: how many rows are removed.
+    """
+
+    created: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    ended: int = 0
+    rows: int = 0
+    replaces: int = 0
+    removes: int = 0
 
 
 @dataclass(frozen=True)
@@ -178,24 +195,30 @@ class TableMerge:
         """Let a join send these rows to all tasks, unless there is one task."""
         return rows if self.in_one_job else f.broadcast(rows)
 
-    def rows(self, *, once: bool) -> DataFrame:
-        """Return the rows of the news, if none of their objects is in the table.
+    def rows(self, *, once: bool) -> tuple[DataFrame, Observation | None]:
+        """Return the rows of the news, if none of their objects is in the table, and what is counted when they are
+        written, for `Counts`; None if each row is an object that is there.
 
         Args:
             once: whether each name is in the news once. Without a closing, each row then has one fact, and there is
                 nothing to sort.
         """
         facts, closed = self._facts(None)
-        objects_only = self._news.events is None and closed is None
-        states = self._first_states(facts) if once and objects_only else self._states(self._once(facts))
-        return self._table_rows(states).withColumnRenamed("_name", self._key)
+        if once and self._news.events is None and closed is None:
+            return self._table_rows(self._first_states(facts)).withColumnRenamed("_name", self._key), None
+        made = self._table_rows(self._states(self._once(facts)))
+        new = {"_written": f.lit(True), "_differs": f.lit(True), "_there": self._there}
+        none = {REMOVED: f.lit(False), "_was": f.lit(False), "_known": f.lit(None)}
+        rows, observed = self._counted(made.withColumns({**new, **none}))
+        return rows.select(*made.columns).withColumnRenamed("_name", self._key), observed
 
-    def changes(self, table: DataFrame) -> DataFrame:
-        """Return the rows that are new, replace others, or have to be removed; all other rows stay.
+    def changes(self, table: DataFrame) -> tuple[DataFrame, Observation]:
+        """Return the rows that are new, replace others, or have to be removed, and what is counted when they are
+        written, for `Counts`; all other rows stay.
 
-        `REMOVED` is true for rows that have to be removed; these have only their keys. `REPLACES` is true for rows that
-        replace others. `DIFFERS` is false for those that replace a row with the same content: only its times or its
-        origin are others.
+        `REMOVED` is true for rows that have to be removed; these have only their keys. A row that would only get a
+        later time or another origin stays as it is, if its facts can be had again: those of responses from their files
+        (`Checkpoint.unwritten`), and with `merge` those of closings from the checkpoint.
         """
         old = _fitted(table, self._news.objects.schema).withColumnRenamed(self._key, "_name")
         facts, closed = self._facts(old)
@@ -205,7 +228,8 @@ class TableMerge:
         fact = [f.col(f"_fact.{name}").alias(name) for name in self._fact]
         earlier = earlier.select("_name", *fact, self._row_of_fact(earlier), f.lit(0).alias("_new"))
         made = self._table_rows(self._states(self._once(facts.unionByName(earlier))))
-        return self._differences(made, affected).withColumnRenamed("_name", self._key)
+        rows, observed = self._differences(made, affected)
+        return rows.withColumnRenamed("_name", self._key), observed
 
     def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
         """Return the new facts, and those of them that come from closings."""
@@ -217,30 +241,63 @@ class TableMerge:
 
     def _affected(self, old: DataFrame, names: DataFrame, closed: DataFrame | None) -> DataFrame:
         """Return the rows of the table that the news may change."""
-        if any(one.object_type == self._type for one in self._news.closings):
+        if self.in_one_job or any(one.object_type == self._type for one in self._news.closings):
             return old
         keys = names.select("_name")
         if closed is not None:
             keys = keys.unionByName(closed.select("_name"))
         return old.join(keys.distinct(), "_name", "left_semi")
 
-    def _differences(self, made: DataFrame, before: DataFrame) -> DataFrame:
+    @property
+    def _there(self) -> Column:
+        """Whether a row says that its object is there now."""
+        end = TIMES[self._write][1:]
+        return f.col(PRESENT) & f.col(end[0]).isNull() if end else f.col(PRESENT)
+
+    def _differences(self, made: DataFrame, before: DataFrame) -> tuple[DataFrame, Observation]:
         """Return the rows that differ from the present ones, and those that have to be removed."""
         keys = ["_name", *self.keys[1:]]
         # The content of a row of a history also depends on facts of earlier rows.
         made, before = (rows.withColumn("_print", content_digest(rows, self._content)) for rows in (made, before))
-        same = [*TIMES[self._write], PRESENT, self._complete, FACTS, "_print"]
-        content = f.struct(PRESENT, "_print", *TIMES[self._write][1:])
-        known = before.select(*keys, f.struct(*same).alias("_known"), content.alias("_content"))
+        same = f.struct(PRESENT, "_print", self._complete, *TIMES[self._write][1:])
+        known = before.select(*keys, f.struct(same.alias("same"), FACTS, self._there.alias("there")).alias("_known"))
         if self._write == MERGE:  # no name is ever removed
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
             both, removed = made.join(known, keys, "full"), f.col(FACTS).isNull()
-        fresh = both.where(removed | ~f.struct(*same).eqNullSafe(f.col("_known")))
-        columns = [name for name in made.columns if name != "_print"]
-        differs = removed | ~content.eqNullSafe(f.col("_content"))
-        replaces = f.col("_known").isNotNull()
-        return fresh.select(*columns, removed.alias(REMOVED), replaces.alias(REPLACES), differs.alias(DIFFERS))
+        differs = removed | ~same.eqNullSafe(f.col("_known.same"))
+        new_facts = ~f.col(FACTS).eqNullSafe(f.col("_known")[FACTS])
+        if self._news.events is not None:
+            written = differs | new_facts
+        elif self._write == APPEND:
+            written = differs | (new_facts & ~f.col(PRESENT))
+        else:
+            written = differs
+        marks = {"_written": written, "_differs": differs, "_there": self._there, "_was": f.col("_known.there")}
+        marks = {name: f.coalesce(value, f.lit(False)) for name, value in marks.items()}
+        counted, observed = self._counted(both.withColumns({REMOVED: removed, **marks}))
+        return counted.where("_written").select(*made.drop("_print").columns, REMOVED), observed
+
+    def _counted(self, rows: DataFrame) -> tuple[DataFrame, Observation]:
+        """Count what happens to the objects; of a history in the first row of each."""
+        marks = ("_there", "_was", "_differs")
+        first, now, was, differs = f.lit(True), *map(f.col, marks)
+        if self._write == APPEND:
+            of_name = Window.partitionBy("_name")
+            rows = rows.withColumns({f"{mark}_any": f.max(mark).over(of_name) for mark in marks})
+            rows = rows.withColumn("_first", f.row_number().over(of_name.orderBy(*self.keys[1:])) == 1)
+            first, now, was, differs = map(f.col, ("_first", *(f"{mark}_any" for mark in marks)))
+        kinds = {
+            "created": differs & now & ~was,
+            "changed": differs & (now == was),
+            "unchanged": ~differs & now,
+            "ended": differs & was & ~now,
+        }
+        rows_of = {"rows": f.lit(True), "replaces": f.col("_known").isNotNull(), "removes": f.col(REMOVED)}
+        counts = [f.count_if(first & kind).alias(name) for name, kind in kinds.items()]
+        counts += [f.count_if(f.col("_written") & which).alias(name) for name, which in rows_of.items()]
+        observed = Observation()
+        return rows.observe(observed, *counts), observed
 
     def _table_rows(self, rows: DataFrame) -> DataFrame:
         return rows.select("_name", *self._columns, PRESENT, *TIMES[self._write], FACTS)
@@ -318,9 +375,13 @@ class TableMerge:
             if any(one.object_type for one in self._applicable(self._news.closings)):
                 pairs = pairs.join(news_names.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
             closed.append(pairs)
-        if self._applicable(self._news.remembered):
-            unknown = names if old is None else names.join(old.select("_name"), "_name", "left_anti")
-            closed.append(self._closing_pairs(unknown, self._news.remembered))
+        if remembered := self._applicable(self._news.remembered):
+            known = old
+            if self._write == MERGE:  # of several the last one decides, also about an object that is gone already
+                remembered = [*{(one.object_type, one.name): one for one in remembered}.values()]
+                known = None if old is None else old.where(PRESENT)
+            unknown = names if known is None else names.join(known.select("_name"), "_name", "left_anti")
+            closed.append(self._closing_pairs(unknown, remembered))
         if not closed:
             return None
         both = closed[0] if len(closed) == 1 else closed[0].unionByName(closed[1])

@@ -14,10 +14,8 @@ import pyarrow.dataset as ds
 
 from mtosi_jms.inventory import class_for, label_of
 from mtosi_jms.spark.jobs._events import GONE, REJECTED
-from mtosi_jms.spark.jobs._merge import DIFFERS, REMOVED, REPLACES
 from mtosi_jms.tables.columns import own_columns
 from mtosi_jms.tables.files import Reject
-from mtosi_jms.tables.writer import count_rows
 
 _FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
@@ -28,11 +26,13 @@ class EventSummary:
 
     Attributes:
         deleted: names of deleted objects, with the time of the deletion.
+        earliest: the time of the first event.
         changed_columns: by object type that has creations or changes: the columns that changes set.
         rejects: events that cannot be used, with reasons.
     """
 
     deleted: set[tuple[str, dt.datetime]] = field(default_factory=set)
+    earliest: dt.datetime | None = None
     changed_columns: dict[str, set[str]] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
 
@@ -44,20 +44,6 @@ class Objects:
     rows: int
     unnamed: int
     files: frozenset[str]
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Changed rows.
-
-    Attributes:
-        differing: how many of them are new, have other content than the row that they replace, or are removed.
-    """
-
-    rows: int
-    differing: int
-    replaces: bool = False
-    removes: bool = False
 
 
 def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> EventSummary:
@@ -74,8 +60,11 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
             file = row[own["source_file"]]
             if row["_fact"] == REJECTED:
                 rejects.append(Reject(file, row[own["source_line"]], row["_name"]))
-            elif row["_fact"] == GONE:
-                summary.deleted.add((row["_name"], _utc(row["_time"]) or sent[file]))
+                continue
+            time = _utc(row["_time"]) or sent[file]
+            summary.earliest = min(summary.earliest or time, time)
+            if row["_fact"] == GONE:
+                summary.deleted.add((row["_name"], time))
             else:
                 summary.changed_columns.setdefault(alone or row["object_type"], set()).update(row["_told"] or ())
     summary.rejects = tuple(rejects)
@@ -114,23 +103,6 @@ def scan_names(folder: Path, column: str, events: Path, label: str | None) -> pa
             of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))
         found.append(batch.filter(of_type).column("_name"))
     return pa.chunked_array(found, pa.string()).drop_null()
-
-
-def scan_rows(folder: Path) -> Changes:
-    """Count the rows of a table in which all rows are new."""
-    rows = count_rows(folder)
-    return Changes(rows, rows)
-
-
-def scan_changes(folder: Path) -> Changes:
-    """Summarise the rows that `TableMerge.changes` gave."""
-    rows, differing, replaces, removes = 0, 0, False, False
-    for batch in batches(folder, [REMOVED, REPLACES, DIFFERS]):
-        rows += batch.num_rows
-        removes = removes or bool(batch.column(0).true_count)
-        replaces = replaces or bool(batch.column(1).true_count)
-        differing += batch.column(2).true_count
-    return Changes(rows, differing, replaces, removes)
 
 
 def batches(folder: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
