@@ -83,8 +83,9 @@ def test_the_guide_compacts_a_table(
     blocks = re.findall(r"^  ```sql\n(.*?)^  ```$", text, re.DOTALL | re.MULTILINE)
     for statement in blocks[KINDS.index(kind)].replace("OUT", str(out)).split(";")[:-1]:
         lake.sql(statement).collect()
-    table = lake.read.format(kind).load(str(out / "objectType=ME"))
-    assert (names(lake, out, kind), len(table.inputFiles())) == (["a", "b"], 1)
+    table = lake.read.format(kind).load(f"{out / 'objectType=ME'}{'#files' if kind == 'iceberg' else ''}")
+    files = table.count() if kind == "iceberg" else len(table.inputFiles())
+    assert (names(lake, out, kind), files) == (["a", "b"], 1)
 
 
 @pytest.mark.endurance

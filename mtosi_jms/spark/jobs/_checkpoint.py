@@ -288,7 +288,7 @@ class Checkpoint(KnownFiles):
     def unwritten_files(self) -> Iterator[PlannedFile]:
         """Yield the responses that are still there of loads in which some objects were as the tables had them."""
         for facts, path in self._there("facts, place || d.path", f"state = '{UNWRITTEN}'"):
-            yield message_of(facts, path=path, complete=True)
+            yield message_of(facts, path=path, complete=True, modified_ns=None)  # its mount may have moved
 
     def again(self, news: News, options: SourceOptions) -> News:
         """Return the same news after another look at the documents, with other options."""
@@ -372,7 +372,8 @@ class Checkpoint(KnownFiles):
             whole = read if file.kind == RESPONSE else READ
             state = whole if file.complete is not False else left_out if wait else MARKED
             for path in (file.path, *file.duplicates):
-                yield path, state, replace(file, path=path, duplicates=(), complete=None)
+                found = state if path == file.path or state != UNWRITTEN else READ
+                yield path, found, replace(file, path=path, duplicates=(), complete=None)
         changed = {*news.changed}
         for reject in rejects:
             if reject not in changed:  # the entry of the run that read it stays
