@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.notifications import Publisher
+from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nra.com import AcknowledgeIndicationType, PerceivedSeverityType
@@ -25,6 +25,10 @@ NAMES = {
     "jms/ProtectionTopic": "topic:PROTECTION",
 }
 START = dt.datetime(2026, 5, 4, 12, 0, tzinfo=dt.UTC)
+
+
+def events(subscriber: Subscriber) -> list[Any]:
+    return [received.event for received in subscriber]
 
 
 @pytest.fixture

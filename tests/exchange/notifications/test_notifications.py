@@ -40,17 +40,13 @@ from mtosi_jms.stubs.nrb.rscsc import ResourceStateChange
 from mtosi_jms.validation import SchemaSet, Validator
 
 from ...waiting import PATIENCE, background
-from .conftest import alarm
+from .conftest import alarm, events
 
 DAY, HALF_HOUR = 86_400_000, 1_800_000
 
 
 def subscribe(connection: Any, destination: Any, **options: Any) -> Subscriber:
     return Subscriber(connection, destination, timeout=0, **options)
-
-
-def events(subscriber: Subscriber) -> list[Any]:
-    return [received.event for received in subscriber]
 
 
 @pytest.mark.obligation("O7a", "O7b", "O10a", "C21", "C29")

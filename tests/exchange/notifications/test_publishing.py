@@ -32,7 +32,7 @@ from mtosi_jms.transport.memory import MemoryConnection
 from mtosi_jms.xmlbind import RawXml
 
 from ...waiting import PATIENCE, background
-from .conftest import alarm
+from .conftest import alarm, events
 
 STRICT = BindingProfile(validation="strict")
 NO_FILTERS = BindingProfile(filter_properties=frozenset())
@@ -43,10 +43,6 @@ TCA = RawXml(
 
 def table4(message: Any) -> set[str]:
     return {name.removeprefix("MTOSI_") for name in message.properties} & FILTER_ATTRIBUTES
-
-
-def events(subscriber: Subscriber) -> list[Any]:
-    return [received.event for received in subscriber]
 
 
 @pytest.mark.obligation("R9a", "R9b", "R9c")

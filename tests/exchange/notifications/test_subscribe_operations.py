@@ -34,7 +34,7 @@ from mtosi_jms.testing import connect_privately
 from mtosi_jms.xmlbind import RawXml
 
 from ...waiting import PATIENCE
-from .conftest import alarm
+from .conftest import alarm, events
 
 TOPICS = {"Inventory": "jms/InventoryTopic", "Fault": "jms/FaultTopic"}
 MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
@@ -43,10 +43,6 @@ BAD_FILTERS = [
     pytest.param(QueryExpressionType(dialect="ANSI-92", content=["(("]), id="no-selector"),
     pytest.param(QueryExpressionType(dialect="ANSI-92", content=[RawXml(b"<x/>")]), id="xml"),
 ]
-
-
-def events(subscriber: Subscriber) -> list[Any]:
-    return [received.event for received in subscriber]
 
 
 @pytest.fixture

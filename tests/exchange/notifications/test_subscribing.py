@@ -36,7 +36,7 @@ from mtosi_jms.transport.memory import MemoryConnection
 from mtosi_jms.xmlbind import RawXml
 
 from ...waiting import PATIENCE, background
-from .conftest import alarm
+from .conftest import alarm, events
 
 NOTMSG = "http://www.tmforum.org/mtop/fmw/xsd/notmsg/v1"
 MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
@@ -44,10 +44,6 @@ MAJOR = "MTOSI_perceivedSeverity = 'MAJOR'"
 
 def subscribe(connection: Any, destination: Any = "jms/FaultTopic", **options: Any) -> Subscriber:
     return Subscriber(connection, destination, **{"timeout": 0, **options})
-
-
-def events(subscriber: Subscriber) -> list[Any]:
-    return [received.event for received in subscriber]
 
 
 @pytest.mark.obligation("R10", "P39")
