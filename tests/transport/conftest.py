@@ -16,10 +16,10 @@ from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
-from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, Session, connect
+from mtosi_jms.transport import AckMode, Connection, ConnectOptions, Consumer, SendRules, Session, connect
 from mtosi_jms.transport.memory import CompletionGate, MemoryConnection, MemoryProvider
 
-from ..waiting import PATIENCE
+from ..waiting import PATIENCE, until
 from .jvm.clients import BROKER, connect_by_java
 
 _numbers = itertools.count(1)
@@ -75,13 +75,24 @@ def until_memory_blocks(session: Any) -> None:
     _until(session.provider.lock, lambda: session.blocked)
 
 
-def _until(lock: AbstractContextManager[Any], blocked: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+def _until(lock: AbstractContextManager[Any], blocked: Callable[[], object]) -> None:
+    def look() -> object:
         with lock:
-            if blocked():
-                return
-    pytest.fail("no thread is blocked in the session")
+            return blocked()
+
+    until(look)
+
+
+def opened(completion_timeout: float | None = 30.0, **provider: Any) -> MemoryConnection:
+    """A started connection to an embedded provider of its own."""
+    made = MemoryConnection(MemoryProvider(**provider), send_rules=SendRules(completion_timeout))
+    made.start()
+    return made
+
+
+def numbered(number: int) -> JmsMessage:
+    """A message whose body is its number."""
+    return JmsMessage(body=str(number).encode())
 
 
 class MemoryUnderTest:

@@ -18,6 +18,7 @@ from mtosi_jms.transport import SendRules, connect
 from mtosi_jms.transport._completion import Completions, FutureListener
 
 from ..waiting import PATIENCE, background
+from .conftest import numbered
 
 LOST = TransportError("the connection is lost")
 
@@ -38,10 +39,6 @@ def end(completions: Completions) -> None:
     completions.check_thread()
     completions.begin_close()
     completions.await_told()
-
-
-def numbered(number: int) -> JmsMessage:
-    return JmsMessage(body=str(number).encode())
 
 
 @pytest.fixture

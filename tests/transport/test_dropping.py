@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,17 +20,15 @@ from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import REQUESTOR, SUPPLIER, connect_privately
 from mtosi_jms.transport import Connection
 
+from .. import waiting
+
 PATIENCE = 20.0
 DESCRIPTORS = Path("/proc/self/fd")
 WORK = Queue("DROPPED")
 
 
 def until(true: Callable[[], bool]) -> None:
-    watch, deadline = threading.Event(), time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, "it did not come to that"
-        gc.collect()
-        watch.wait(0.01)
+    waiting.until(lambda: gc.collect() >= 0 and true(), PATIENCE)
 
 
 def held() -> tuple[int, set[threading.Thread]]:

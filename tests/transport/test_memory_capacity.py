@@ -6,24 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ResourceLimitError
+from mtosi_jms.errors import IllegalStateError, InvalidDestinationError, ResourceLimitError, SendTimeoutError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import AckMode
-from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory import MemoryConnection
 from mtosi_jms.transport.memory import _session as sessions
 
 from ..waiting import PATIENCE, background
-from .conftest import until_memory_blocks
+from .conftest import numbered, opened, until_memory_blocks
 
 QUEUE = Queue("bounded")
-
-
-def opened(provider: MemoryProvider) -> MemoryConnection:
-    connection = MemoryConnection(provider)
-    connection.start()
-    return connection
 
 
 @pytest.fixture(autouse=True)
@@ -34,12 +28,8 @@ def _no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bounded() -> Iterator[MemoryConnection]:
-    with opened(MemoryProvider(capacity=2)) as connection:
+    with opened(capacity=2) as connection:
         yield connection
-
-
-def numbered(number: int) -> JmsMessage:
-    return JmsMessage(body=str(number).encode())
 
 
 def test_a_sender_waits_until_a_message_is_taken(bounded: MemoryConnection) -> None:
@@ -55,7 +45,7 @@ def test_a_sender_waits_until_a_message_is_taken(bounded: MemoryConnection) -> N
 
 
 def test_a_full_destination_refuses_after_the_send_timeout() -> None:
-    with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+    with opened(capacity=1, send_timeout=0) as connection:
         session = connection.session()
         session.send(QUEUE, numbered(1))
         with pytest.raises(ResourceLimitError, match="queue:bounded: full with 1 messages"):
@@ -66,7 +56,7 @@ def test_a_full_destination_refuses_after_the_send_timeout() -> None:
 
 def test_expiry_makes_room() -> None:
     clock = ManualClock(1_000)
-    with opened(MemoryProvider(clock=clock, capacity=1, send_timeout=0)) as connection:
+    with opened(clock=clock, capacity=1, send_timeout=0) as connection:
         session = connection.session()
         session.send(QUEUE, JmsMessage(body=b"old", time_to_live_ms=500))
         clock.advance(1)
@@ -78,7 +68,7 @@ def test_expiry_lets_a_sender_go_on_that_waits(monkeypatch: pytest.MonkeyPatch) 
     """Nobody tells it: it looks again."""
     monkeypatch.setattr(sessions, "_EXPIRY_LOOK", 0.01)
     clock = ManualClock(1_000)
-    with opened(MemoryProvider(clock=clock, capacity=1)) as connection:
+    with opened(clock=clock, capacity=1) as connection:
         session = connection.session()
         session.send(QUEUE, JmsMessage(time_to_live_ms=500))
         waiting = background(lambda: session.send(QUEUE, numbered(2)))
@@ -144,7 +134,7 @@ class TestTransactions:
         assert bounded.provider.depth(QUEUE) == 5
 
     def test_without_room_in_time_all_is_rolled_back(self) -> None:
-        with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+        with opened(capacity=1, send_timeout=0) as connection:
             connection.session().send(QUEUE, numbered(0))
             other = Queue("other")
             session = connection.session(transacted=True)
@@ -179,7 +169,7 @@ class TestSubscriptions:
     TOPIC = Topic("bounded")
 
     def test_a_durable_one_that_is_away_has_them_refused(self) -> None:
-        with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+        with opened(capacity=1, send_timeout=0) as connection:
             session = connection.session()
             session.consumer(self.TOPIC, durable="away").close()
             session.send(self.TOPIC, numbered(0))
@@ -187,7 +177,7 @@ class TestSubscriptions:
                 session.send(self.TOPIC, numbered(1))
 
     def test_what_a_selector_leaves_out_takes_no_room(self) -> None:
-        with opened(MemoryProvider(capacity=1, send_timeout=0)) as connection:
+        with opened(capacity=1, send_timeout=0) as connection:
             session = connection.session()
             consumer = session.consumer(self.TOPIC, "n = 1")
             for number in (0, 0, 1):
@@ -211,3 +201,104 @@ def test_a_listener_that_waits_for_room_does_not_hold_up_close(bounded: MemoryCo
     session.close()
     assert [type(error) for error in errors] == [IllegalStateError]
     assert bounded.provider.depth(QUEUE) == 1
+
+
+def received(connection: MemoryConnection, count: int, patience: float) -> list[int]:
+    with connection.session() as session:
+        consumer = session.consumer(QUEUE)
+        found = []
+        for _ in range(count):
+            delivery = consumer.receive(patience)
+            assert delivery is not None
+            delivery.acknowledge()
+            found.append(int(delivery.message.body))
+        return found
+
+
+@pytest.mark.obligation("A6", "A12")
+class TestAsynchronous:
+    """The outcome waits for room, the sender does not."""
+
+    def test_the_completion_waits_for_room_and_the_sender_does_not(self, bounded: MemoryConnection) -> None:
+        session = bounded.session()
+        futures = [session.send_async(QUEUE, numbered(number)) for number in range(5)]
+        assert [future.done() for future in futures] == [True, True, False, False, False]
+        assert bounded.provider.depth(QUEUE) == 2
+        assert received(bounded, 5, PATIENCE) == [0, 1, 2, 3, 4]
+        assert [int(future.result(PATIENCE).body) for future in futures] == [0, 1, 2, 3, 4]
+
+    @pytest.mark.obligation("A11")
+    def test_a_waiting_send_comes_after_those_that_wait_for_room(self, bounded: MemoryConnection) -> None:
+        session = bounded.session()
+        for number in range(4):
+            session.send_async(QUEUE, numbered(number))
+        fifth = background(lambda: session.send(QUEUE, numbered(4)))
+        until_memory_blocks(session)
+        assert received(bounded, 5, PATIENCE) == [0, 1, 2, 3, 4]
+        assert fifth.result(PATIENCE).body == b"4"
+
+    @pytest.mark.obligation("A16", "A19")
+    def test_closing_finishes_what_waits_for_room(self, bounded: MemoryConnection) -> None:
+        session = bounded.session()
+        futures = [session.send_async(QUEUE, numbered(number)) for number in range(4)]
+        closing = background(session.close)
+        assert received(bounded, 4, PATIENCE) == [0, 1, 2, 3]
+        closing.result(PATIENCE)
+        assert all(future.done() for future in futures)
+        with pytest.raises(IllegalStateError, match="closed"):
+            session.send_async(QUEUE, numbered(9))
+
+    @pytest.mark.obligation("A8")
+    def test_no_room_within_the_send_timeout_is_a_failure(self) -> None:
+        with opened(capacity=2, send_timeout=0) as connection:
+            session = connection.session()
+            futures = [session.send_async(QUEUE, numbered(number)) for number in range(3)]
+            assert isinstance(futures[2].exception(PATIENCE), ResourceLimitError)
+            assert received(connection, 2, PATIENCE) == [0, 1]
+            assert session.send(QUEUE, numbered(3)).body == b"3"
+
+    @pytest.mark.obligation("A8", "AX6")
+    def test_what_timed_out_is_not_sent_any_more(self) -> None:
+        """Nobody reads: closing goes on all the same, and room that comes later is not for what failed."""
+        with opened(0.05, capacity=2) as connection:
+            session = connection.session()
+            futures = [session.send_async(QUEUE, numbered(number)) for number in range(4)]
+            session.close()
+            assert [type(future.exception(PATIENCE)) for future in futures[2:]] == [SendTimeoutError] * 2
+            assert received(connection, 2, PATIENCE) == [0, 1]
+            connection.session().send(QUEUE, numbered(5))
+            assert received(connection, 1, PATIENCE) == [5]
+
+    @pytest.mark.obligation("A8")
+    def test_a_destination_that_goes_fails_what_waits_for_it(self, bounded: MemoryConnection) -> None:
+        with MemoryConnection(bounded.provider) as other:
+            temporary = other.session().temporary_queue()
+            session = bounded.session()
+            futures = [session.send_async(temporary, numbered(number)) for number in range(3)]
+        assert isinstance(futures[2].exception(PATIENCE), InvalidDestinationError)
+
+    def test_another_destination_waits_its_turn(self, bounded: MemoryConnection) -> None:
+        """One order for the whole session."""
+        session, other = bounded.session(), Queue("roomy")
+        for number in range(3):
+            session.send_async(QUEUE, numbered(number))
+        after = session.send_async(other, numbered(3))
+        assert bounded.provider.depth(other) == 0
+        assert received(bounded, 3, PATIENCE) == [0, 1, 2]
+        assert after.result(PATIENCE).destination == other
+
+    @pytest.mark.parametrize("send", ["send", "send_async"])
+    def test_many_senders_and_one_receiver_lose_nothing(self, bounded: MemoryConnection, send: str) -> None:
+        def send_fifty(first: int) -> None:
+            with bounded.session() as session:
+                for number in range(first, first + 50):
+                    getattr(session, send)(QUEUE, numbered(number))
+
+        senders = [background(lambda first=first: send_fifty(first)) for first in (0, 50, 100)]
+        found = received(bounded, 150, PATIENCE)
+        for sender in senders:
+            sender.result(PATIENCE)
+        assert sorted(found) == list(range(150))
+        for first in (0, 50, 100):
+            own = [number for number in found if first <= number < first + 50]
+            assert own == sorted(own)

@@ -10,7 +10,9 @@ from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage, is_property_name
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
-from mtosi_jms.transport.memory import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryConnection, MemoryProvider
+from mtosi_jms.transport.memory import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryConnection
+
+from .conftest import opened
 
 QUEUE = Queue("orders")
 DLQ = Queue("DLQ")
@@ -25,12 +27,6 @@ def park(connection: MemoryConnection, message: JmsMessage, destination: Any = Q
         assert consumer.receive(0) is not None
         session.recover()
     session.close()
-
-
-def opened(**limits: Any) -> MemoryConnection:
-    connection = MemoryConnection(MemoryProvider(**limits))
-    connection.start()
-    return connection
 
 
 @pytest.mark.obligation("P14")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from mtosi_jms.jms.selector import parse
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
 from mtosi_jms.transport.memory._queue import Entry, MessageQueue
 
-from ..waiting import background
+from ..waiting import background, until
 from .conftest import until_memory_blocks
 
 QUEUE = Queue("selected")
@@ -101,13 +100,17 @@ def test_a_signal_that_a_busy_session_cannot_follow_goes_on(when: str) -> None:
         entered.set()
         assert release.wait(60)
 
+    def asleep() -> bool:
+        with connection.provider.lock:
+            return all(connection.provider.queue(one).waiting for one in queues)
+
     with MemoryConnection(MemoryProvider()) as connection:
         busy, waiting, sender = (connection.session(), connection.session(), connection.session(transacted=True))
         queues = [Queue("first"), Queue("second")]
         for queue in queues:
             busy.consumer(queue).listen(hold)
         connection.start()
-        until_asleep(connection.provider, queues)
+        until(asleep)
         future = background(waiting.consumer(queues[1]).receive)
         until_memory_blocks(waiting)
         for queue in queues:
@@ -119,13 +122,3 @@ def test_a_signal_that_a_busy_session_cannot_follow_goes_on(when: str) -> None:
         assert entered.wait(60)
         assert future.result(60).message.body == b"second"
         release.set()
-
-
-def until_asleep(provider: MemoryProvider, queues: list[Queue]) -> None:
-    """Returns once each queue has a reader that waits."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with provider.lock:
-            if all(provider.queue(queue).waiting for queue in queues):
-                return
-    pytest.fail("nobody waits")
