@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
 
-from mtosi_jms.bridge import (
-    BridgeFactory,
-    BridgeOptions,
-    ExternalEndpoint,
-    ExternalEndpointRole,
-    JMSDestination,
-    JMSDestinationType,
-    MessageType,
-)
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.bridge.events import RefusedEvent
 from mtosi_jms.errors import EventError, MtosiError, ReferenceRefusedError, TransportError
-from mtosi_jms.jms import Queue
-from mtosi_jms.transport import connect
 
+from .bridges import World, to_jms
 from .giop_peer import GiopPeer, Out, event, reference
 
-JMS = JMSDestination(JMSDestinationType.QUEUE, "q")
 Write = Callable[[Out], Out]
 
 
@@ -171,24 +159,16 @@ def good(out: Out) -> Out:
 @pytest.mark.obligation("000-EJ14")
 def test_events_that_are_pushed_and_refused_are_parked(impatient: Any, peer: GiopPeer) -> None:
     """With what is known of them, whether JacORB can read them or not; what comes before and after them goes on."""
-    parked: list[tuple[Any, MtosiError]] = []
-    url = "memory:hostile"
-    options = BridgeOptions(on_parked=lambda what, error: parked.append((what, error)))
-    with BridgeFactory({0: impatient.channel(peer.address)}, {"": partial(connect, url)}, options) as factory:
-        bridge, _ = factory.create_bridge(
-            ExternalEndpoint(ExternalEndpointRole.SOURCE, 0, FlowStyle.PUSH, MessageType.STRUCTURED_EVENT),
-            ExternalEndpoint(ExternalEndpointRole.SINK, JMS, FlowStyle.PUSH, MessageType.JMS_MESSAGE),
-        )
-        bridge.start_bridge()
-        consumer = peer.consumers[0]
-        for bad in HOSTILE.values():
-            for one in (good, bad):
-                assert consumer.call("push_structured_event", lambda out, one=one: pushed(out, one)) == 0
-        assert bridge.forwarded == len(HOSTILE)
-    with connect(url) as connection:
-        assert len(connection.session().browse(Queue("q"))) == len(HOSTILE)
-    assert len(parked) == len(HOSTILE)
-    for event_, error in parked:
+    world = World("hostile", impatient.channel(peer.address))
+    bridge = world.bridge(to_jms())
+    for bad in HOSTILE.values():
+        for one in (good, bad):
+            assert peer.consumers[0].call("push_structured_event", lambda out, one=one: pushed(out, one)) == 0
+    assert bridge.forwarded == len(world.received(len(HOSTILE))) == len(HOSTILE)
+    assert world.nothing_waits()
+    world.close()
+    assert len(world.parked) == len(HOSTILE)
+    for event_, error in world.parked:
         assert isinstance(event_, RefusedEvent)
         assert (event_.domain_name, event_.type_name, event_.event_name) == ("d", "t", "e")
         assert [one.name for one in event_.filterable_data] == ["n"]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_jms.broker import BrokerProcess, Endpoints
-from mtosi_jms.errors import TransportError
-from mtosi_jms.jms import Queue
+from mtosi_jms.errors import TransportError, UnknownOutcomeError
+from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue
 from mtosi_jms.transport.stomp import StompConnection, connect
 
 from .proxy import Proxy
@@ -25,6 +26,43 @@ PROXY_ATTEMPTS = 7
 """One more than Artemis has threads that serve connections on two cores."""
 UNANSWERED = 8.0
 """Seconds after which a connection is taken to get no answer; less than the connect time-out."""
+
+
+LONG = 60.0
+"""Seconds after which what should have come, or ended, is taken to hang."""
+
+
+def persistent(number: int = 0) -> JmsMessage:
+    """A numbered message that is stored."""
+    return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
+
+
+def take(consumer: Any) -> bytes:
+    """The body of the next message, which must come."""
+    delivery = consumer.receive(LONG)
+    assert delivery is not None
+    delivery.acknowledge()
+    body: bytes = delivery.message.body
+    return body
+
+
+def everything(consumer: Any, least: int, quiet: float = 0.4) -> list[bytes]:
+    """What comes, each acknowledged: as many as must come, however slowly, and what comes soon after them; there is no
+    telling of nothing but by waiting."""
+    taken: list[bytes] = []
+    while (delivery := consumer.receive(LONG if len(taken) < least else quiet)) is not None:
+        delivery.acknowledge()
+        taken.append(delivery.message.body)
+    return taken
+
+
+def send_surely(session: Any, queue: Queue, message: JmsMessage) -> None:
+    """What an application does that can bear a message twice."""
+    for _ in range(20):
+        with suppress(UnknownOutcomeError):
+            session.send(queue, message)
+            return
+    pytest.fail("twenty connections were lost")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,8 +89,6 @@ def open_stomp() -> Iterator[Callable[..., StompConnection]]:
     made: list[StompConnection] = []
 
     def open_one(url: str, **options: Any) -> StompConnection:
-        from mtosi_jms.jms import NamingContext
-
         connection = connect(url, NamingContext(), options)
         made.append(connection)
         connection.start()

@@ -10,14 +10,13 @@ import pytest
 
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.errors import IllegalStateError, TransportError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
+from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport import AckMode
 
 from ...waiting import background
+from .conftest import LONG, persistent, take
 
 pytestmark = pytest.mark.broker
-LONG = 60.0
-"""Seconds after which what should have ended is taken to hang; less than the send time-out of the tests."""
 TIMEOUTS = {"send_timeout": 600.0, "connect_timeout": 600.0, "close_timeout": 0.5}
 
 
@@ -27,10 +26,6 @@ def artemis(start_module_broker: Any) -> BrokerProcess:
     for seconds, and now and then for ever (StompConnection is locked while its channel is closed)."""
     made: BrokerProcess = start_module_broker("artemis")
     return made
-
-
-def message(number: int = 0) -> JmsMessage:
-    return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
 
 
 def threads_of(connection: Any) -> list[threading.Thread]:
@@ -69,7 +64,7 @@ class TestStalled:
         session has left something behind it."""
         connection = by_proxy(heart_beat=600.0, **TIMEOUTS)
         session, other = connection.session(), connection.session()
-        session.send(queue, message())
+        session.send(queue, persistent())
         session.consumer(queue)
         reconnecting = threads_of(connection)
         proxy.stall(to_broker=True)
@@ -88,7 +83,7 @@ class TestStalled:
         connection = by_proxy(**TIMEOUTS)
         session = connection.session()
         proxy.stall(to_client=True)
-        sender = background(lambda: session.send(queue, message()))
+        sender = background(lambda: session.send(queue, persistent()))
         while b"<n>0</n>" not in proxy.sent:
             assert not sender.done()
         background(connection.close).result(LONG)
@@ -107,7 +102,7 @@ class TestWhileItIsLost:
         proxy.cut()
         assert proxy.refused.acquire(timeout=LONG)
         session = connection.session()
-        sending = background(lambda: session.send(queue, message()))
+        sending = background(lambda: session.send(queue, persistent()))
         background(connection.close).result(LONG)
         assert receiving.result(LONG) is None
         with pytest.raises(TransportError):
@@ -138,17 +133,14 @@ class TestWhileItIsLost:
         assert proxy.stalled.wait(LONG)
         background(consumer.close).result(LONG)
         proxy.flow()
-        session.send(Queue(f"{queue.name}.other"), message())  # returns when the connection is whole again
+        session.send(Queue(f"{queue.name}.other"), persistent())  # returns when the connection is whole again
         self.all_come(session.consumer(queue), open_stomp(broker.endpoints.url("stomp")).session(), queue)
 
     @staticmethod
     def all_come(consumer: Any, sender: Any, queue: Queue) -> None:
         for number in range(6):
-            sender.send(queue, message(number))
-        for number in range(6):
-            delivery = consumer.receive(LONG)
-            assert delivery.message.body == b"<n>%d</n>" % number
-            delivery.acknowledge()
+            sender.send(queue, persistent(number))
+        assert [take(consumer) for _ in range(6)] == [b"<n>%d</n>" % number for number in range(6)]
 
 
 class TestTogether:
@@ -176,7 +168,7 @@ class TestTogether:
         connection = by_proxy(prefetch=1)
         session = connection.session()
         consumer = session.consumer(queue)
-        session.send(queue, message(9))
+        session.send(queue, persistent(9))
         held = consumer.receive(LONG)
         subscribe = connection.channel.subscribe
 
@@ -209,6 +201,6 @@ class TestInAListener:
             connection.close()
 
         consumer.listen(on_message, lambda error, delivery: told.set_result(error))
-        connection.session().send(queue, message())
+        connection.session().send(queue, persistent())
         assert str(told.result(LONG)) == "it cannot be told"
         await_end(reconnecting)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import TransportError, UnknownOutcomeError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
+from mtosi_jms.errors import TransportError
+from mtosi_jms.jms import Queue
 
+from .conftest import LONG, persistent, send_surely, take
 from .proxy import Proxy
 
 pytestmark = pytest.mark.broker
-LONG = 60.0
 
 
 @pytest.fixture
-def two_ways(broker: Any) -> Iterator[tuple[Proxy, Proxy]]:
+def two_ways(broker: Any, make_proxy: Any) -> tuple[Proxy, Proxy]:
     """Two ways to one broker: what of a pair of brokers with a store in common a client sees."""
-    ways = Proxy(broker.endpoints.ports["stomp"]), Proxy(broker.endpoints.ports["stomp"])
-    yield ways
-    for way in ways:
-        way.close()
+    return make_proxy(broker.endpoints.ports["stomp"]), make_proxy(broker.endpoints.ports["stomp"])
 
 
 def url(*ways: Proxy) -> str:
@@ -32,16 +29,6 @@ def url(*ways: Proxy) -> str:
 @pytest.fixture
 def login(broker: Any) -> dict[str, str]:
     return {"user": broker.endpoints.user, "password": broker.endpoints.password}
-
-
-def send_surely(session: Any, queue: Queue, number: int) -> None:
-    for _ in range(20):
-        try:
-            session.send(queue, JmsMessage(body=b"%d" % number, delivery_mode=DeliveryMode.PERSISTENT))
-        except UnknownOutcomeError:
-            continue
-        return
-    pytest.fail("twenty connections were lost")
 
 
 def test_to_the_next_and_back(
@@ -56,16 +43,13 @@ def test_to_the_next_and_back(
         there.refuse(False)
         here.refuse()
         here.cut()
-        send_surely(session, queue, turn)
-        assert b"\n\n%d\0" % turn in there.sent
+        send_surely(session, queue, persistent(turn))
+        assert b"<n>%d</n>" % turn in there.sent
     consumer = consumer or session.consumer(queue)
     taken: set[bytes] = set()
     while len(taken) < 6:
-        delivery = consumer.receive(LONG)
-        assert delivery is not None
-        taken.add(delivery.message.body)
-        delivery.acknowledge()
-    assert taken == {b"%d" % turn for turn in range(6)}
+        taken.add(take(consumer))
+    assert taken == {b"<n>%d</n>" % turn for turn in range(6)}
 
 
 def test_all_of_them_are_down_for_a_while(
@@ -80,16 +64,14 @@ def test_all_of_them_are_down_for_a_while(
         for _ in range(3):
             assert way.refused.acquire(timeout=LONG)
     two_ways[1].refuse(False)
-    send_surely(session, queue, 1)
+    send_surely(session, queue, persistent(1))
 
 
 def test_the_other_one_will_not_do(
-    activemq: Any, artemis: Any, open_stomp: Callable[..., Any], queue: Queue, request: pytest.FixtureRequest
+    activemq: Any, artemis: Any, open_stomp: Callable[..., Any], queue: Queue, make_proxy: Any
 ) -> None:
     """A broker that cannot take the connection is no reason to give up while the right one is only down."""
-    way, wrong = Proxy(activemq.endpoints.ports["stomp"]), Proxy(artemis.endpoints.ports["stomp"])
-    request.addfinalizer(way.close)
-    request.addfinalizer(wrong.close)
+    way, wrong = (make_proxy(one.endpoints.ports["stomp"]) for one in (activemq, artemis))
     session = open_stomp(url(way, wrong), user=activemq.endpoints.user, password=activemq.endpoints.password).session()
     way.refuse()
     way.cut()
@@ -97,15 +79,13 @@ def test_the_other_one_will_not_do(
         assert way.refused.acquire(timeout=LONG)
     assert b"CONNECT" in wrong.sent
     way.refuse(False)
-    send_surely(session, queue, 1)
+    send_surely(session, queue, persistent(1))
 
 
 def test_none_of_them_will_do(
-    activemq: Any, artemis: Any, open_stomp: Callable[..., Any], queue: Queue, request: pytest.FixtureRequest
+    activemq: Any, artemis: Any, open_stomp: Callable[..., Any], queue: Queue, make_proxy: Any
 ) -> None:
-    way, wrong = Proxy(activemq.endpoints.ports["stomp"]), Proxy(artemis.endpoints.ports["stomp"])
-    request.addfinalizer(way.close)
-    request.addfinalizer(wrong.close)
+    way, wrong = (make_proxy(one.endpoints.ports["stomp"]) for one in (activemq, artemis))
     connection = open_stomp(
         url(way, wrong), user=activemq.endpoints.user, password=activemq.endpoints.password, reconnect_timeout=0.1
     )

@@ -14,33 +14,10 @@ from mtosi_jms.transport import AckMode, Capability
 from mtosi_jms.transport.stomp._subscriptions import Entry
 
 from ...waiting import background
+from .conftest import everything, persistent, send_surely
 
 pytestmark = pytest.mark.broker
 PERSISTENT = DeliveryMode.PERSISTENT
-
-
-def persistent(number: int) -> JmsMessage:
-    return JmsMessage(body=f"<n>{number}</n>".encode(), delivery_mode=PERSISTENT)
-
-
-def everything(consumer: Any, least: int, quiet: float = 0.4) -> list[bytes]:
-    """What comes, each acknowledged: as many as must come, however slowly, and what comes soon after them."""
-    taken: list[bytes] = []
-    while (delivery := consumer.receive(30 if len(taken) < least else quiet)) is not None:
-        delivery.acknowledge()
-        taken.append(delivery.message.body)
-    return taken
-
-
-def send_surely(session: Any, queue: Queue, message: JmsMessage) -> None:
-    """What an application does that can bear a message twice."""
-    for _ in range(5):
-        try:
-            session.send(queue, message)
-        except UnknownOutcomeError:
-            continue
-        return
-    pytest.fail("five connections were lost")
 
 
 class TestUnknownOutcome:

@@ -8,29 +8,17 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import TransportError, WriteError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
+from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.transport.stomp._link import Link
 
 from ...waiting import background, until
+from .conftest import LONG, persistent, take
 
 pytestmark = pytest.mark.broker
-LONG = 60.0
-
-
-def message(number: int = 0) -> JmsMessage:
-    return JmsMessage(body=b"<n>%d</n>" % number, delivery_mode=DeliveryMode.PERSISTENT)
 
 
 def plain(number: int) -> JmsMessage:
     return JmsMessage(body=b"<n>%d</n>" % number)
-
-
-def take(consumer: Any) -> bytes:
-    delivery = consumer.receive(LONG)
-    assert delivery is not None
-    delivery.acknowledge()
-    body: bytes = delivery.message.body
-    return body
 
 
 def test_what_is_half_made_takes_no_messages(
@@ -47,7 +35,7 @@ def test_what_is_half_made_takes_no_messages(
     until(lambda: "connected again" in caplog.text.replace("not yet connected again", ""))
     sender = open_stomp(broker.endpoints.url("stomp")).session()
     for number in range(6):
-        sender.send(queue, message(number))
+        sender.send(queue, persistent(number))
     assert [take(consumer) for _ in range(6)] == [b"<n>%d</n>" % number for number in range(6)]
 
 
@@ -95,7 +83,7 @@ def test_a_client_id_that_the_broker_has_not_let_go(by_proxy: Any, proxy: Any, o
     connection = by_proxy(client_id="half-open", heart_beat=1.0)
     consumer = connection.session().consumer(topic, durable="kept")
     proxy.leave_half_open()
-    open_stomp(broker.endpoints.url("stomp")).session().send(topic, message(1))
+    open_stomp(broker.endpoints.url("stomp")).session().send(topic, persistent(1))
     assert take(consumer) == b"<n>1</n>"
 
 
@@ -110,7 +98,7 @@ def test_a_loss_that_is_not_yet_known(by_proxy: Any, queue: Queue, monkeypatch: 
         send(link, *frames, **options)
 
     monkeypatch.setattr(Link, "send", send_or_fail)
-    session.send(queue, message(1))
+    session.send(queue, persistent(1))
     assert not losses
     assert take(session.consumer(queue)) == b"<n>1</n>"
 

@@ -9,26 +9,14 @@ from typing import Any
 import pytest
 
 from mtosi_jms.errors import InvalidDestinationError, TransportError, WriteError
-from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue
+from mtosi_jms.jms import Queue
 from mtosi_jms.transport import Capability
 from mtosi_jms.transport.stomp._link import Link
 
+from .conftest import everything, persistent
 from .proxy import Proxy
 
 pytestmark = pytest.mark.broker
-
-
-def persistent(number: int) -> JmsMessage:
-    return JmsMessage(body=f"<n>{number}</n>".encode(), delivery_mode=DeliveryMode.PERSISTENT)
-
-
-def everything(consumer: Any, count: int) -> list[bytes]:
-    """So many messages, and what comes by then besides; there is no telling of nothing but by waiting."""
-    taken = []
-    while (delivery := consumer.receive(30 if len(taken) < count else 0.4)) is not None:
-        delivery.acknowledge()
-        taken.append(delivery.message.body)
-    return taken
 
 
 def test_only_what_must_be_is_confirmed(by_proxy: Any, proxy: Any, queue: Queue) -> None:

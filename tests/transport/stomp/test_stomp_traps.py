@@ -14,18 +14,11 @@ from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.transport import AckMode
 from mtosi_jms.transport.stomp import _wire as wire
 
+from .conftest import take
+
 pytestmark = pytest.mark.broker
 PATIENCE = 60.0
 PERSISTENT = DeliveryMode.PERSISTENT
-
-
-def body_of(consumer: Any) -> bytes:
-    """Of the next message, which must come."""
-    delivery = consumer.receive(PATIENCE)
-    assert delivery is not None
-    delivery.acknowledge()
-    body: bytes = delivery.message.body
-    return body
 
 
 def test_small_frames_are_not_held_back(broker: Any, open_stomp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +55,7 @@ def test_a_listener_may_wait_for_the_broker(broker: Any, open_stomp: Any, queue:
         sender.send(queue, JmsMessage(body=b"%d" % number))
     session.consumer(queue).listen(on_message)
     assert done.wait(PATIENCE)
-    assert [body_of(replies) for _ in range(30)] == heard == [b"%d" % number for number in range(30)]
+    assert [take(replies) for _ in range(30)] == heard == [b"%d" % number for number in range(30)]
 
 
 def test_nothing_is_refused_by_nack(by_proxy: Any, proxy: Any, queue: Queue) -> None:
@@ -110,7 +103,7 @@ def test_a_destination_that_nobody_made(broker: Any, open_stomp: Any, queue: Que
     there = kind(f"{queue.name}.new")
     consumer = session.consumer(there)
     session.send(there, JmsMessage(body=b"1"))
-    assert body_of(consumer) == b"1"
+    assert take(consumer) == b"1"
 
 
 def test_a_reply_that_comes_before_its_consumer(broker: Any, open_stomp: Any, queue: Queue) -> None:
@@ -123,7 +116,7 @@ def test_a_reply_that_comes_before_its_consumer(broker: Any, open_stomp: Any, qu
     question = supplier.consumer(queue).receive(PATIENCE)
     supplier.send(question.message.reply_to, JmsMessage(body=b"<answer/>"))  # confirmed: it has arrived
     question.acknowledge()
-    assert body_of(requestor.consumer(temporary)) == b"<answer/>"
+    assert take(requestor.consumer(temporary)) == b"<answer/>"
 
 
 def store_of_a_megabyte(attributes: str = "") -> str:
@@ -171,7 +164,7 @@ class TestFull:
         temporary = other.temporary_queue()
         consumer = other.consumer(temporary)
         other.send(temporary, JmsMessage(body=b"small"))
-        assert body_of(consumer) == b"small"
+        assert take(consumer) == b"small"
 
 
 def test_artemis_refuses_headers_beyond_its_journal(artemis: Any, open_stomp: Any, queue: Queue) -> None:
@@ -184,7 +177,7 @@ def test_artemis_refuses_headers_beyond_its_journal(artemis: Any, open_stomp: An
         with contextlib.suppress(UnknownOutcomeError):  # it went out before the end of the connection was noticed
             session.send(queue, JmsMessage(body=b"after", delivery_mode=PERSISTENT))
             break
-    assert body_of(session.consumer(queue)) == b"after"
+    assert take(session.consumer(queue)) == b"after"
 
 
 def test_a_transaction_is_seen_whole(broker: Any, open_stomp: Any, queue: Queue) -> None:
@@ -195,6 +188,6 @@ def test_a_transaction_is_seen_whole(broker: Any, open_stomp: Any, queue: Queue)
         session.send(queue, JmsMessage(body=b"%d" % number, delivery_mode=PERSISTENT))
     plain = connection.session()
     plain.send(queue, JmsMessage(body=b"plain", delivery_mode=PERSISTENT))  # confirmed, and all before it was not sent
-    assert body_of(consumer) == b"plain"
+    assert take(consumer) == b"plain"
     session.commit()
-    assert [body_of(consumer) for _ in range(300)] == [b"%d" % number for number in range(300)]
+    assert [take(consumer) for _ in range(300)] == [b"%d" % number for number in range(300)]
