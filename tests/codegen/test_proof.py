@@ -193,7 +193,7 @@ def test_every_one_of_200_faults_is_found(profile: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "package", "size"),
-    [(".", "stubs", (20, 56, 200)), pytest.param("mtosi-1.1", "stubs11", (15, 43, 100), marks=pytest.mark.endurance)],
+    [(".", "stubs", (20, 56, 200)), ("mtosi-1.1", "stubs11", (15, 43, 100))],
 )
 def test_a_shipped_profile_is_proven(
     root: Path, folder: str, package: str, size: tuple[int, int, int], capsys: pytest.CaptureFixture[str]

@@ -149,7 +149,7 @@ def difference(one: Expression, other: Expression) -> tuple[list[Hashable], bool
             return list(word), _may_end(left)
         for key in sorted(firsts(left) | firsts(right), key=str):
             pair = after(left, key), after(right, key)
-            if pair not in met and pair != (None, None):
+            if pair[0] != pair[1] and pair not in met:  # what is equal differs nowhere later
                 met.add(pair)
                 queue.append((pair, (*word, key)))
     return None
