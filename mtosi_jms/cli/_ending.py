@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.closing import end_with_the_process
@@ -152,8 +152,15 @@ def _end(*, is_first: bool) -> None:
     _is_ending.clear()
 
 
-def _exit() -> None:
+def leave(code: int) -> NoReturn:
+    """Exits without the interpreter's own end, in which threads that return from Java would abort the process."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            stream.flush()
+    os._exit(exit_code(code))
 
+
+def _exit() -> None:
     def tell() -> None:
         if not is_over.is_set():
             terminal.problem("interrupted")

@@ -15,7 +15,15 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli._ending import INTERRUPTED, end_within_a_second, exit_code, interruptible, is_over, was_signalled
+from mtosi_jms.cli._ending import (
+    INTERRUPTED,
+    end_within_a_second,
+    exit_code,
+    interruptible,
+    is_over,
+    leave,
+    was_signalled,
+)
 from mtosi_jms.closing import end_with_the_process
 from mtosi_jms.errors import MtosiError
 
@@ -49,7 +57,9 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
     end_within_a_second()
     code = _guarded(run, sys.argv[1:])
     if code == INTERRUPTED:
+        is_over.set()
         end_with_the_process()
+        leave(code)
     is_over.set()
     return exit_code(code)
 

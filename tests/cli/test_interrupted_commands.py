@@ -208,6 +208,24 @@ sys.exit(main())
 
 
 @pytest.mark.obligation("OPS4")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("program", "module"), [("main", "mtosi_jms.cli"), ("codegen", "mtosi_codegen")])
+def test_a_signal_while_the_modules_load(program: str, module: str, number: int) -> None:
+    text = f"""
+import os, sys
+from mtosi_jms.__main__ import {program}
+class Signals:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Signals())
+{program}()
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, "error: interrupted\n")
+
+
+@pytest.mark.obligation("OPS4")
 def test_an_interrupt_that_python_drops() -> None:
     program = """
 import os, signal, sys, threading
