@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         complete(lambda command: _parser())
-    return run_program(_run, argv, problems="mtosi-codegen")
+    return run_program(_run, argv)
 
 
 def _run(arguments: list[str]) -> int:
@@ -72,7 +72,8 @@ def _run(arguments: list[str]) -> int:
     except SchemaError as error:
         if error.rule != UNKNOWN:
             raise
-        raise argparse.ArgumentError(None, f"--operations: {error}") from None
+        where = "" if args.command == "sample" else "--operations: "
+        raise argparse.ArgumentError(None, f"{where}{error}") from None
 
 
 def _version() -> str:

@@ -12,7 +12,9 @@ Standard error says what was wrong, one problem a line.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
@@ -63,7 +65,8 @@ class _Parser(Parser):
         groups: dict[str, list[str]] = {title: [] for title in GROUPS}
         for name, command in registered("commands").items():
             groups[command["group"]].append(f"  {name.ljust(width)}  {command['does']}")
-        lines = [f"usage: {self.prog} COMMAND [options]", "", *textwrap.wrap(self.description or "", 78)]
+        columns = max(shutil.get_terminal_size().columns - 2, 40)
+        lines = [f"usage: {self.prog} COMMAND [options]", "", *textwrap.wrap(self.description or "", columns)]
         for title, commands in groups.items():
             lines += ["", f"{title}:", *commands]
         lines += [
@@ -72,7 +75,11 @@ class _Parser(Parser):
             *(f"  {name.ljust(width)}  {does}" for name, does in SHOWING.items()),
         ]
         lines += ["", f"{self.prog} help COMMAND explains a command, with an example; {self.prog} --version"]
-        return "\n".join(lines) + "\n"
+        hang = " " * (width + 4)
+        cut = (
+            textwrap.wrap(line, columns, subsequent_indent=hang if line[:1] == " " else "") or [""] for line in lines
+        )
+        return "\n".join(itertools.chain.from_iterable(cut)) + "\n"
 
 
 def parser_for(command: str | None) -> argparse.ArgumentParser:
@@ -93,6 +100,8 @@ def parser_for(command: str | None) -> argparse.ArgumentParser:
             subparser.description = module.__doc__
             subparser.epilog = f"Example: mtosi-jms {name} {EXAMPLES[name]}"
             module.add_arguments(subparser)
+            for option in SHOWING:  # so that a shell completes them; `shown_as` has taken them
+                subparser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
             subparser.set_defaults(run=module.run)
     return parser
 

@@ -6,11 +6,12 @@ import argparse
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import local
-from mtosi_jms.cli.parsing import commands_of, write_manual
+from mtosi_jms.cli.parsing import commands_of, completed_by, write_manual
+from mtosi_jms.registry import registered
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("about", nargs="?", metavar="COMMAND")
+    completed_by(parser.add_argument("about", nargs="?", metavar="COMMAND"), lambda: registered("commands"))
     parser.add_argument("--man", type=local, metavar="DIR", help="write the help of all commands as pages for man")
 
 

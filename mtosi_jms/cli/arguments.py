@@ -132,7 +132,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """The hint of an error about an unknown name: the one that resembles it, else all."""
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.65)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known)) or 'none'}"
 
 
@@ -202,7 +202,7 @@ def address(text: str) -> tuple[str, int]:
     """The type of an argument that is HOST:PORT, [HOST]:PORT or PORT; loopback where it has no host."""
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) <= _MOST):
-        raise argparse.ArgumentTypeError("must be HOST:PORT, such as 127.0.0.1:8080")
+        raise argparse.ArgumentTypeError("must be HOST:PORT or PORT, such as 127.0.0.1:8080")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

@@ -54,7 +54,8 @@ class Parser(argparse.ArgumentParser):
                 break
         if choice := _CHOICE.search(message):
             near = difflib.get_close_matches(choice[1], re.findall(r"[^', ]+", choice[2]), 1)
-            message += f"; did you mean {near[0]}?" if near else ""
+            if near:
+                message = f"{message[: choice.start()]}invalid choice: {choice[1]!r}; did you mean {near[0]}?"
         terminal.problem(message)
         one = self._command()
         terminal.write(f"usage: {one._short_usage()}; {one.prog} --help explains it", stream=sys.stderr)
@@ -116,7 +117,7 @@ def complete(parser_of: Callable[[str | None], argparse.ArgumentParser]) -> None
     line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))]
     words = [word for word in line.split()[1:] if not word.startswith("-")]
     command = words[0] if words and (len(words) > 1 or line.endswith(" ") or "-" in line.split()[-1][:1]) else None
-    argcomplete.autocomplete(parser_of(command), always_complete_options="long")
+    argcomplete.autocomplete(parser_of(command), always_complete_options="long", print_suppressed=True)
 
 
 def write_manual(folder: Path, parsers: Iterable[tuple[argparse.ArgumentParser, str]]) -> list[Path]:

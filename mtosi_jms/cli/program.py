@@ -37,7 +37,7 @@ _PIPE_CLOSED: Final = 141
 """The exit code that a shell reports for a program whose reader has gone."""
 
 
-def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, problems: str = "error") -> int:
+def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None) -> int:
     """Run a program's command, and return its exit code.
 
     A signal ends it within a second, unless it ends in order; see `_ending`.
@@ -45,14 +45,11 @@ def run_program(run: Callable[[list[str]], int], argv: Sequence[str] | None, *, 
     Args:
         argv: the arguments without the program's name; None for those of the process. Where a program gives them, the
             signals of the process are its own.
-        problems: the word before each problem on standard error.
     """
-    former = terminal.name_problems(problems)
     if argv is not None:
         try:
             return _guarded(run, list(argv))
         finally:
-            terminal.name_problems(former)
             terminal.to_records(None)
     end_within_a_second()
     code = _guarded(run, sys.argv[1:])

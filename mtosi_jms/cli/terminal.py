@@ -24,7 +24,6 @@ __all__ = [
     "counted",
     "fancy",
     "flush",
-    "name_problems",
     "note",
     "print_json",
     "printable",
@@ -63,8 +62,6 @@ _drawing: Console | None = None
 
 # Whether notes and progress are left out.
 _quiet = False
-# The word before each problem.
-_problems = "error"
 # Takes the lines for standard error, if they are to be records of a log.
 _records: Callable[[str, Style], None] | None = None
 
@@ -79,13 +76,6 @@ def to_records(take: Callable[[str, Style], None] | None) -> None:
     """Have a function take the lines for standard error from now on, without the word before them; None: print them."""
     global _records
     _records = take
-
-
-def name_problems(word: str) -> str:
-    """Begin each problem with this word from now on; returns the former one."""
-    global _problems
-    former, _problems = _problems, word
-    return former
 
 
 def counted(number: int) -> str:
@@ -120,7 +110,7 @@ def write(text: str, style: Style = "plain", *, stream: IO[str] | None = None) -
     """Print text of any number of lines: as it is, on a terminal in colour and with what it would obey as escapes."""
     stream = sys.stdout if stream is None else stream
     if _records is not None and stream is sys.stderr:
-        _records(text.removeprefix(f"{_problems}: ").removeprefix("note: "), style)
+        _records(text.removeprefix("error: ").removeprefix("note: "), style)
         return
     if stream is not None and stream.isatty():
         text = "\n".join(printable(line.expandtabs()) for line in text.split("\n"))
@@ -161,7 +151,7 @@ def ready(text: str, *, stream: IO[str] | None = None) -> None:
 
 def problem(text: str) -> None:
     """Report something at fault on standard error; of a long text its beginning."""
-    write(_short(printable(f"{_problems}: {text}")), "bad", stream=sys.stderr)
+    write(_short(printable(f"error: {text}")), "bad", stream=sys.stderr)
 
 
 def tell(text: str) -> None:

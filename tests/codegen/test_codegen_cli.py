@@ -139,16 +139,14 @@ def test_an_operation_that_no_service_has_is_wrong_usage(run: Run, tmp_path: Pat
     more = {"docs": out, "inspect": ()}.get(command, ("--package", "p", *out))
     code, printed, err = run(command, SOURCES, *more, "--operations", "Shop.notify,lstOrders")
     assert (code, printed) == (2, "")
-    assert err == "mtosi-codegen: --operations: no operation 'lstOrders'; did you mean listOrders, Shop.listOrders?\n"
+    assert err == "error: --operations: no operation 'lstOrders'; did you mean listOrders, Shop.listOrders?\n"
     assert content(tmp_path) == before
 
 
 def test_an_operation_of_a_file_that_is_left_out_is_said_to_lack_its_file(run: Run, tree: Any) -> None:
     code, _, err = run("inspect", str(tree({"bad.wsdl": "<w:definitions"})), "--operations", "ask")
     assert code == 2
-    assert err == (
-        "mtosi-codegen: --operations: no operation 'ask'; mtosi-codegen inspect shows what the sources lack\n"
-    )
+    assert err == ("error: --operations: no operation 'ask'; mtosi-codegen inspect shows what the sources lack\n")
 
 
 def test_an_operation_without_its_port_type_is_at_fault_not_wrong_usage(run: Run, tree: Any) -> None:
@@ -180,7 +178,7 @@ def test_a_run_that_lacks_something_removes_nothing(run: Run, tree: Any, tmp_pat
     code, out, err = run("generate", *sources, *place)
     assert code == 1
     assert "; 1 service failed" in out
-    kept = f"mtosi-codegen: {package}: kept 4 files that may be outdated, because something could not be generated\n"
+    kept = f"error: {package}: kept 4 files that may be outdated, because something could not be generated\n"
     assert err.endswith(kept)
     assert content(package).keys() == before.keys()
     assert content(package)["urn_m/types.py"] == before["urn_m/types.py"]
@@ -279,7 +277,7 @@ def test_whatever_goes_wrong_is_one_line(
 
     monkeypatch.setattr(cli, "generate", fail)
     monkeypatch.delenv("MTOSI_JMS_DEBUG", raising=False)
-    assert run("inspect", SOURCES) == (code, "", f"mtosi-codegen: {text}\n")
+    assert run("inspect", SOURCES) == (code, "", f"error: {text}\n")
 
 
 def test_a_defect_shows_its_traceback_when_asked_to(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +298,7 @@ def test_a_full_disk_is_one_line(root: Path) -> None:
             argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
             env={**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'codegen'}"},
         )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "mtosi-codegen: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
 def test_a_reader_that_goes_away_is_no_problem(root: Path) -> None:

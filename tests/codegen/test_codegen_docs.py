@@ -234,7 +234,7 @@ def test_schemas_that_give_no_examples_are_told(tree: Any, tmp_path: Path, capsy
     clash = MESSAGES.replace('name="what" type="x:string"', 'name="what" type="x:string" default="a" fixed="b"')
     folder = tree({"a.wsdl": wsdl("".join(ASK.values())), "messages.xsd": clash})
     assert main(["docs", str(folder), "--out", str(tmp_path / "pages")]) == 0
-    assert "mtosi-codegen: pages without examples: " in capsys.readouterr().err
+    assert "error: pages without examples: " in capsys.readouterr().err
     assert (tmp_path / "pages" / "index.html").is_file()
 
 

@@ -151,7 +151,7 @@ def test_generate_and_check_by_templates(folder: Path, tmp_path: Path, capsys: p
     (folder / HEAD).write_text("{{ banner }}\n{{ oops }}\n", encoding="utf-8")
     capsys.readouterr()
     assert main(["generate", *place, "--templates", str(folder)]) == 1
-    assert f"mtosi-codegen: {folder / HEAD}:2: UndefinedError: 'oops' is undefined\n" in capsys.readouterr().err
+    assert f"error: {folder / HEAD}:2: UndefinedError: 'oops' is undefined\n" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in (tmp_path / "p").rglob("*.py")} == written, "nothing was written"
 
 
@@ -171,7 +171,7 @@ def test_without_jinja2_the_error_names_the_extra() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
-        1, "mtosi-codegen: jinja2 is not installed: pip install 'mtosi-jms[codegen]'\n",
+        1, "error: jinja2 is not installed: pip install 'mtosi-jms[codegen]'\n",
     )  # fmt: skip
 
 
