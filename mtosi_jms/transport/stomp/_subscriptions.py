@@ -236,26 +236,28 @@ class Collector:
         self._answers: dict[str, queue.SimpleQueue[Answer | None]] = {}
 
     def collect(
-        self, link: Link, address: str, headers: Mapping[str, str], ahead: int = 0, first: Sequence[Frame] = ()
+        self, link: Link, address: str, headers: Mapping[str, str], ahead: int = 1, first: Sequence[Frame] = ()
     ) -> Generator[Answer, Sequence[Frame] | None, None]:
         """Yields the messages from a subscription, which ends when the caller closes this. `ahead`: most messages that
-        the broker sends before they are read; 0: all. `first` is sent once it listens, what the caller sends to this
+        the broker sends before they are read. `first` is sent once it listens, what the caller sends to this
         generator after that. Raises TransportError: the next one did not come."""
         number = f"c{next(self._numbers)}"
         answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
         with self._lock:
             self._answers[number] = answers
         try:
-            subscribe = {"id": number, "destination": address, "ack": "client" if ahead else "auto", **headers}
+            # Not "auto": Artemis then acknowledges after it has sent, which may be after the end of the subscription,
+            # and the answer, and with it its queue, stays for ever.
+            subscribe = {"id": number, "destination": address, "ack": "client", **headers}
             link.send([("SUBSCRIBE", subscribe, b"")], confirmed=True)
             try:
                 link.send(first)
                 for count in itertools.count(1):
                     answer = self._next(link, answers)
+                    if count % ((ahead + 1) // 2) == 0:  # opens the window; takes nothing from a browser
+                        link.send([("ACK", {"id": answer[0].get("ack", "")}, b"")])
                     if more := (yield answer):
                         link.send(more)
-                    if ahead and count % (ahead // 2) == 0:  # opens the window again, and takes nothing from a browser
-                        link.send([("ACK", {"id": answer[0].get("ack", "")}, b"")])
             finally:
                 with contextlib.suppress(MtosiError):  # the caller has what it wanted, or another error
                     link.send([("UNSUBSCRIBE", {"id": number}, b"")], confirmed=True)

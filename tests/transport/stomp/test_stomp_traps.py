@@ -15,6 +15,7 @@ from mtosi_jms.transport import AckMode
 from mtosi_jms.transport.stomp import _wire as wire
 
 from .conftest import take
+from .proxy import Proxy
 
 pytestmark = pytest.mark.broker
 PATIENCE = 60.0
@@ -191,3 +192,22 @@ def test_a_transaction_is_seen_whole(broker: Any, open_stomp: Any, queue: Queue)
     assert take(consumer) == b"plain"
     session.commit()
     assert [take(consumer) for _ in range(300)] == [b"%d" % number for number in range(300)]
+    assert [body_of(consumer) for _ in range(300)] == [b"%d" % number for number in range(300)]
+
+
+def test_an_answer_of_the_management_does_not_stay(
+    artemis: Any, open_stomp: Any, queue: Queue, request: pytest.FixtureRequest
+) -> None:
+    """Artemis keeps an answer, with its queue, that is not acknowledged before the subscription ends."""
+    proxy = Proxy(artemis.endpoints.ports["stomp"])
+    request.addfinalizer(proxy.close)
+    user, password = artemis.endpoints.user, artemis.endpoints.password
+    session = open_stomp(f"stomp://127.0.0.1:{proxy.port}", user=user, password=password).session()
+    for _ in range(3):
+        session.send(queue, JmsMessage(body=b"<a/>"))
+    assert len(list(session.headers(queue))) == 3
+    frames = [frame.split(b"\n", 1)[0] for frame in bytes(proxy.sent).replace(b"\0\n", b"\0").split(b"\0")]
+    asked, acknowledged = proxy.sent.count(b"_AMQ_OperationName"), frames.count(b"ACK")
+    assert asked > 3
+    assert acknowledged == asked
+    assert frames.index(b"UNSUBSCRIBE") > max(at for at, command in enumerate(frames) if command == b"ACK")
