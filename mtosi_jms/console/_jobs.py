@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from mtosi_jms.console._letters import DeadLetters, Letter, Wanted, selectors
-from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.jms import JmsMessage
+from mtosi_jms.errors import ConfigError, JournalDamageError, MtosiError
+from mtosi_jms.jms import Destination, JmsMessage, Queue
 from mtosi_jms.masking import without_login
 from mtosi_jms.runtime.queues import MOVED, QueueWork, as_moved, default_record
-from mtosi_jms.spool import SpoolFolder, entries
+from mtosi_jms.spool import DurableLanding, SpoolFolder, entries
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +52,7 @@ class Job:
         total: number of letters that were confirmed.
         done: number that are done.
         stayed: number that stayed because they do not tell where they came from, or are in use.
+        held: number that are there, and that the provider did not hand out.
         targets: how many went to each destination.
         record: the folder that records the messages; None: there is none.
         state: `runs`, `done`, `stopped` or `failed`; `undone`: it was taken back.
@@ -66,6 +67,7 @@ class Job:
     total: int
     done: int = 0
     stayed: int = 0
+    held: int = 0
     targets: Counter[str] = field(default_factory=Counter)
     record: Path | None = None
     state: Literal["runs", "done", "stopped", "failed", "undone"] = "runs"
@@ -82,8 +84,8 @@ class Job:
 
     @property
     def gone(self) -> int:
-        """How many were not there any more."""
-        return self.total - self.done - self.stayed if self.state == "done" else 0
+        """How many were not there any more, or a consumer had them."""
+        return self.total - self.done - self.stayed - self.held if self.state == "done" else 0
 
     @property
     def can_undo(self) -> bool:
@@ -193,8 +195,7 @@ def _do(job: Job, plan: Plan, to: str) -> None:
     with plan.place.connect() as connection:
         queue = connection.names.lookup(plan.place.name)
         target = connection.names.lookup(to) if plan.action == "move" else None
-        job.record = default_record(plan.action, queue)
-        job.record.mkdir(mode=0o700, parents=True)
+        job.record = _record(plan.action, queue)
         for selector, letters in selectors(plan.letters, plan.wanted):
             left = {one.key for one in letters}
 
@@ -222,19 +223,35 @@ def _do(job: Job, plan: Plan, to: str) -> None:
                 gone.append(str(done.message.message_id))
             plan.place.box.remove(gone)
             job.stayed = before + work.stayed
+            if left and not job.stop.is_set():
+                with connection.session() as session:
+                    job.held += sum(str(one.message_id) in left for one in session.headers(queue, selector))
     if job.stayed:
         job.problem = f"{job.stayed:,} stayed: they do not tell where they came from, so move them"
 
 
+def _record(action: str, queue: Destination) -> Path:
+    folder = default_record(action, queue)
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
+
+
 def _settle(job: Job, folder: Path, plan: Plan) -> None:
     with SpoolFolder(folder) as opened:
-        settle = opened.redrive if plan.action == "redrive" else opened.withdraw
+        landing = None
+        if plan.action == "withdraw":
+            job.record = _record("withdraw", Queue(folder.name))
+            landing = DurableLanding(job.record)
         for one in plan.letters:
             if job.stop.is_set():
                 return
             try:
-                settle(one.key)
-            except ConfigError as error:
+                if landing is None:
+                    opened.redrive(one.key)
+                else:
+                    landing.land(opened.message(one.key))
+                    opened.withdraw(one.key)
+            except (ConfigError, JournalDamageError) as error:
                 job.stayed += 1
                 job.problem = str(error)
             else:
@@ -269,6 +286,7 @@ def _undo(job: Job, before: Job) -> None:
             )
             for _ in work.run(job.stop.is_set):
                 job.done += 1
+            job.held += work.left
             job.record = work.folder
         job.targets[str(queue)] = job.done
 

@@ -198,7 +198,7 @@ class LetterPages:
         key = request.query_params.get("key", "")
         letter = None if place is None else next((one for one in place.found.letters if one.key == key), None)
         if place is None or letter is None:
-            return self._gone(request, "This message is not there any more.")
+            return self._gone(request, "This message is not listed any more.")
         try:
             message = self._read(place, letter)
         except MtosiError as error:
@@ -222,7 +222,7 @@ class LetterPages:
             for message in session.headers(connection.names.lookup(queue.name), selector):
                 if str(message.message_id) == letter.key:
                     return message
-        raise ConfigError(f"{letter.key}: it is not at {queue.name} any more")
+        raise ConfigError(f"{letter.key}: it is not at {queue.name} any more, or a consumer has it")
 
     async def _act(self, request: Request) -> Response:
         form = await self._form(request)

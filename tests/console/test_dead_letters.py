@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.console import DeadLetters, LetterBox
 from mtosi_jms.jms import Queue
-from mtosi_jms.spool import SpoolFolder
+from mtosi_jms.spool import SpoolFolder, entries
+from mtosi_jms.testing import InterceptedConnection, Step
 from mtosi_jms.transport import Connection
 
 from ..waiting import until
@@ -131,7 +133,7 @@ def test_those_of_one_reason_are_redriven_and_put_back(desk: Desk, broker: Broke
         taken.acknowledge()
     desk.post("/dead-letters", do="undo", job="1")
     assert "199 of 200 put back" in desk.done()
-    assert "1 were not there any more" in desk.done()
+    assert "1 not there any more" in desk.done()
     assert (broker.count("EMS.0"), broker.count("EMS.1"), broker.count("DLQ")) == (0, 0, 249)
     assert "TimeoutError 199" in desk.done(), "they tell their reason as before"
     assert desk.post("/dead-letters", do="undo", job="1").status_code == 409
@@ -192,3 +194,32 @@ def test_those_of_an_outbox(outbox: Path, visit: Any) -> None:
         assert [one.state for one in folder.messages()] == ["waits"]
     assert "Nothing is dead" in desk.done()
     assert "1 of 1 redriven" in desk.done()
+
+
+def test_those_of_an_outbox_that_are_withdrawn_are_recorded(
+    outbox: Path, visit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    desk = Desk(visit(spools=[outbox], allow_actions=True), "/dead-letters/spool/0")
+    page, ticket = desk.choose(action="withdraw", all="1")
+    assert "there is no undo" in page
+    desk.confirm(ticket)
+    assert "For an outbox or inbox there is none" in desk.done()
+    assert 'value="undo"' not in desk.browser.get("/dead-letters").text
+    (record,) = (tmp_path / "state" / "mtosi-jms" / "queue").iterdir()
+    assert [one.message().body for one in entries(record)] == [b"<a/>"]
+
+
+def test_what_the_broker_does_not_hand_out_is_said_to_be_there(visit: Any, broker: Broker) -> None:
+    last = [broker.box.found().letters[at].key for at in (0, 7)]
+
+    def hand_out(step: Step) -> Any:
+        delivery = step.proceed()
+        return None if step.action == "receive" and delivery and delivery.message.message_id == last[1] else delivery
+
+    letters = replace(broker.letters, connect=lambda: InterceptedConnection(broker.connect(), hand_out))
+    desk = Desk(visit(dead_letters=[letters], allow_actions=True), "/dead-letters/queue/0")
+    _, ticket = desk.choose(action="redrive", key=last)
+    desk.confirm(ticket)
+    assert "1 of 2 redriven" in desk.done()
+    assert "1 there, but not handed out" in desk.done()
