@@ -30,6 +30,7 @@ BENCHMARKS = {
     "request-100": ("messaging", "request_reply_100"),
     "batches": ("messaging", "batches"),
     "telemetry": ("observing", "telemetry"),
+    "console": ("browsing", "pages"),
     "validate-request": ("messaging", "validated_request"),
     "validate-batches": ("messaging", "validated_batches"),
     "send": ("sending", "asynchronous_send"),

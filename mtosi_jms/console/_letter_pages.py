@@ -169,7 +169,7 @@ class LetterPages:
         if place is None:
             return self._gone(request)
         given, wanted, problem = wanted_of(request.query_params)
-        found = wanted.of(place.found.letters)
+        found = place.found.wanted(wanted)
         paging, shown = part(request, found)
         return self._page(
             request,
@@ -253,7 +253,7 @@ class LetterPages:
         keys = frozenset(form.get("key", ()))
         is_all = "all" in form
         found = place.found.letters
-        letters = wanted.of(found) if is_all else [one for one in found if one.key in keys]
+        letters = place.found.wanted(wanted) if is_all else [one for one in found if one.key in keys]
         if not letters:
             raise ConfigError("no letter is chosen: mark some, or all that match, and try again")
         if not is_all:

@@ -6,7 +6,7 @@ import datetime as dt
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -73,20 +73,6 @@ class Wanted(NamedTuple):
     until_ms: int | None = None
     text: str = ""
 
-    def of(self, letters: Sequence[Letter]) -> Sequence[Letter]:
-        """Those that the filter admits."""
-        reason, kind, operation, since_ms, until_ms, text = self
-        text = text.lower()
-        return narrowed(
-            letters,
-            (reason, lambda one: one.reason == reason),
-            (kind, lambda one: one.kind == kind),
-            (operation, lambda one: one.operation == operation),
-            (since_ms is not None, lambda one: one.at_ms is not None and one.at_ms >= (since_ms or 0)),
-            (until_ms is not None, lambda one: one.at_ms is not None and one.at_ms <= (until_ms or 0)),
-            (text, lambda one: text in one.text),
-        )
-
 
 class Found(NamedTuple):
     """The letters at one look.
@@ -96,21 +82,44 @@ class Found(NamedTuple):
         total: how many wait there.
         at_ms: when the look ended, milliseconds since 1970 UTC; None while the first one is under way.
         problem: why there are none to show, or not all; empty if there are.
-        reasons, kinds, operations: how many letters have each, the most frequent first.
+        kinds, operations: how many letters have each, the most frequent first.
+        by_reason: the letters of each reason, the most frequent first.
     """
 
     letters: Sequence[Letter]
     total: int
     at_ms: int | None
     problem: str = ""
-    reasons: Mapping[str, int] = MappingProxyType({})
     kinds: Mapping[str, int] = MappingProxyType({})
     operations: Mapping[str, int] = MappingProxyType({})
+    by_reason: Mapping[str, Sequence[Letter]] = MappingProxyType({})
 
     @classmethod
     def of(cls, letters: Sequence[Letter], total: int, at_ms: int | None) -> Found:
         """Counts them."""
-        return cls(letters, total, at_ms, "", *(numbers(letters, name) for name in ("reason", "kind", "operation")))
+        by_reason = defaultdict(list)
+        for one in letters:
+            by_reason[one.reason].append(one)
+        frequent = dict(sorted(by_reason.items(), key=lambda each: -len(each[1])))
+        return cls(letters, total, at_ms, "", numbers(letters, "kind"), numbers(letters, "operation"), frequent)
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """How many letters have each reason, the most frequent first."""
+        return {reason: len(letters) for reason, letters in self.by_reason.items()}
+
+    def wanted(self, wanted: Wanted) -> Sequence[Letter]:
+        """Those that a filter admits."""
+        reason, kind, operation, since_ms, until_ms, text = wanted
+        text = text.lower()
+        return narrowed(
+            self.by_reason.get(reason, ()) if reason else self.letters,
+            (kind, lambda one: one.kind == kind),
+            (operation, lambda one: one.operation == operation),
+            (since_ms is not None, lambda one: one.at_ms is not None and one.at_ms >= (since_ms or 0)),
+            (until_ms is not None, lambda one: one.at_ms is not None and one.at_ms <= (until_ms or 0)),
+            (text, lambda one: text in one.text),
+        )
 
 
 class LetterBox:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -248,6 +248,7 @@ class Traffic:
         self._bodies: deque[int] = deque()
         self._kinds: Counter[str] = Counter()
         self._operations: Counter[str] = Counter()
+        self._correlated: defaultdict[str, set[int]] = defaultdict(set)
         self._total = 0
         self._rate = Rate()
         self._ids: OrderedDict[str, int] = OrderedDict()
@@ -434,7 +435,7 @@ class Traffic:
         self._seen[found.number] = found
         self._octets += len(found.message.body)
         self._bodies.append(found.number)
-        self._count(found.facts, 1)
+        self._count(found, 1)
         while self._octets > self.bounds.octets:
             number = self._bodies.popleft()
             one = self._seen.get(number)
@@ -444,15 +445,19 @@ class Traffic:
         while len(self._seen) > self.bounds.messages:
             _, gone = self._seen.popitem(last=False)
             self._octets -= len(gone.message.body)
-            self._count(gone.facts, -1)
+            self._count(gone, -1)
         while self._bodies and self._bodies[0] < next(iter(self._seen)):
             self._bodies.popleft()
 
-    def _count(self, facts: Facts, by: int) -> None:
-        for counts, value in ((self._kinds, facts.kind), (self._operations, facts.operation)):
+    def _count(self, one: Seen, by: int) -> None:
+        for counts, value in ((self._kinds, one.facts.kind), (self._operations, one.facts.operation)):
             counts[value] += by
             if not counts[value]:
                 del counts[value]
+        for key in {one.facts.correlation_id, one.message.correlation_id or ""} - {""}:
+            self._correlated[key] ^= {one.number}
+            if not self._correlated[key]:
+                del self._correlated[key]
 
     def _place(self, name: str) -> Place:
         place = self._places.get(name)
@@ -546,14 +551,14 @@ class Traffic:
         """
         self.digest()
         with self._lock:
-            kept = list(self._seen.values())
+            some = sorted(self._correlated.get(correlation_id, ()))
+            kept = [self._seen[number] for number in some] if correlation_id else list(self._seen.values())
         kept.reverse()
         text = text.lower()
         found = narrowed(
             kept,
             (kind, lambda one: one.facts.kind == kind),
             (operation, lambda one: one.facts.operation == operation),
-            (correlation_id, lambda one: correlation_id in (one.facts.correlation_id, one.message.correlation_id)),
             (since_ms is not None, lambda one: one.at_ms >= (since_ms or 0)),
             (until_ms is not None, lambda one: one.at_ms <= (until_ms or 0)),
             (text, lambda one: text in one.text),
