@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from mtosi_jms.console._guard import LOGIN, Guard, throttled
-from mtosi_jms.console._landing import Landed
+from mtosi_jms.console._landing import Cached, Landed
 from mtosi_jms.console._letter_pages import LetterPages, wanted_of
-from mtosi_jms.console._letters import DeadLetters
+from mtosi_jms.console._letters import DeadLetters, Spooled
 from mtosi_jms.console._message import message_answer
 from mtosi_jms.console._pages import render, static
 from mtosi_jms.console._traffic import Seen, Traffic
@@ -85,9 +87,10 @@ class Console:
         self._traffic = traffic
         self._title = without_login(title)
         self._landings = [Landed(folder) for folder in landings]
-        self._views = Views(traffic, self._page, landings=landings, spools=spools, topology=topology)
+        boxes = [Cached(folder, partial(Spooled.of, folder), stamp=time.monotonic_ns) for folder in spools]
+        self._views = Views(traffic, self._page, landings=landings, spools=boxes, topology=topology)
         self._letters = LetterPages(
-            self._page, self._form, queues=dead_letters, spools=spools, allow_actions=allow_actions
+            self._page, self._form, queues=dead_letters, spools=boxes, allow_actions=allow_actions
         )
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._exchanges,

@@ -34,32 +34,14 @@ _INTERVAL: Final = 1.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_provider(parser, required=False)
     group = parser.add_argument_group("what to watch")
-    group.add_argument(
-        "--watch",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a topic to subscribe to, or a queue to browse; may be repeated",
-    )
-    group.add_argument(
-        "--landing",
-        action="append",
-        type=local,
-        default=[],
-        metavar="DIR",
-        help="a landing: its messages, ledger and topology; may be repeated",
-    )
-    group.add_argument(
-        "--spool",
-        action="append",
-        type=local,
-        default=[],
-        metavar="DIR",
-        help="folder of an outbox or inbox, for its dead letters; may be repeated",
-    )
-    group.add_argument(
-        "--dead-letters", action="append", default=[], metavar="NAME", help="a queue of dead letters; may be repeated"
-    )
+    for option, kind, metavar, what in (
+        ("--watch", str, "NAME", "a topic to subscribe to, or a queue to browse"),
+        ("--landing", local, "DIR", "a landing: its messages, ledger and topology"),
+        ("--spool", local, "DIR", "folder of an outbox or inbox, for its dead letters"),
+        ("--dead-letters", str, "NAME", "a queue of dead letters"),
+    ):
+        about = f"{what}; may be repeated"
+        group.add_argument(option, action="append", type=kind, default=[], metavar=metavar, help=about)
     group.add_argument("--topology", type=local, metavar="DIR", help="folder that mtosi-jms topology wrote")
     group.add_argument(
         "--interval",

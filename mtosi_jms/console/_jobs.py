@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -266,14 +266,16 @@ def _undo(job: Job, before: Job) -> None:
         queue = connection.names.lookup(before.source.name)
         if before.action == "withdraw" and before.record is not None:
             with connection.session(transacted=True) as session:
-                for some in _batches(before.record):
-                    for message in some:
-                        session.send(queue, as_moved(message))
-                    session.commit()
-                    job.done += len(some)
-                    if job.stop.is_set():
-                        return
-            job.targets[str(queue)] = job.done
+                number = 0
+                for number, entry in enumerate(entries(before.record), 1):
+                    session.send(queue, as_moved(entry.message()))
+                    if number % _BATCH == 0:
+                        session.commit()
+                        job.done = number
+                        if job.stop.is_set():
+                            break
+                session.commit()
+            job.done = job.targets[str(queue)] = number
             return
         for name in before.targets:
             work = QueueWork(
@@ -289,14 +291,3 @@ def _undo(job: Job, before: Job) -> None:
             job.held += work.left
             job.record = work.folder
         job.targets[str(queue)] = job.done
-
-
-def _batches(folder: Path) -> Iterator[list[JmsMessage]]:
-    some: list[JmsMessage] = []
-    for entry in entries(folder):
-        some.append(entry.message())
-        if len(some) >= _BATCH:
-            yield some
-            some = []
-    if some:
-        yield some

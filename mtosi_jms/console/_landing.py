@@ -62,10 +62,10 @@ class Ledger(NamedTuple):
 
 class Cached(Generic[T]):
     """Caches a result made from a folder, until the folder has changed and some time has passed. `stamp`: a number that
-    differs if the folder has changed; by default that of its last change."""
+    differs if the folder has changed; by default that of its last change. Attribute `folder`: the folder."""
 
     def __init__(self, folder: Path, make: Callable[[], T], *, stamp: Callable[[], int] | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._make = make
         self._stamped = stamp or partial(_stamp, folder)
         self._lock = threading.Lock()
@@ -88,13 +88,18 @@ class Cached(Generic[T]):
         try:
             self.get()
         except Exception:
-            log.exception("%s cannot be read for the console", self._folder)
+            log.exception("%s cannot be read for the console", self.folder)
         finally:
             self._ready.set()
             self._making.release()
 
     def _is_old(self) -> bool:
         return self._made is None or (self._stamped() != self._stamp and time.monotonic() >= self._until)
+
+    def forget(self) -> None:
+        """Has it made again."""
+        with self._lock:
+            self._made = None
 
     def get(self) -> T:
         """What the folder gives now, or gave a little earlier."""

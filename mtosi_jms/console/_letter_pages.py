@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, NamedTuple, cast
 
-from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._jobs import Act, Jobs, Plan
+from mtosi_jms.console._landing import Cached
 from mtosi_jms.console._letters import (
     DeadLetters,
     Found,
     Letter,
+    Spooled,
     Wanted,
     moment_of,
     numbers,
     selectors,
-    stored_letter,
 )
 from mtosi_jms.console._message import message_answer, seen_of
 from mtosi_jms.console._views import Render, part
@@ -45,7 +41,6 @@ _SHOWN: Final = 10
 """Letters that a confirmation lists."""
 _PATIENCE: Final = 1.0
 """Seconds to wait for a job, so that a short one is done on the next page."""
-_SHARE: Final = 10
 _ACTIONS: Final[Mapping[str, Sequence[Act]]] = {
     "queue": ("redrive", "move", "withdraw"),
     "spool": ("redrive", "withdraw"),
@@ -68,49 +63,6 @@ class _Place(NamedTuple):
         return f"/dead-letters/{self.sort}/{self.at}"
 
 
-class _Spool:
-    """The letters of an outbox or inbox, looked for at most a tenth of the time."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._lock = threading.Lock()
-        self._until = 0.0
-        self._kind = "spool"
-        self._found = Found((), 0, None)
-        self._states: Mapping[str, int] = {}
-
-    def changed(self) -> None:
-        self._until = 0.0
-
-    def place(self, at: int) -> _Place:
-        with self._lock:
-            began = time.monotonic()
-            if began >= self._until:
-                self._look()
-                self._until = time.monotonic() + _SHARE * (time.monotonic() - began)
-            return _Place("spool", at, str(self.folder), self._kind, self._found, self._states)
-
-    def _look(self) -> None:
-        try:
-            with SpoolFolder(self.folder) as opened:
-                everything = opened.messages()
-                self._kind = opened.kind
-                dead = [one for one in everything if one.state in ("dead", "doubt")]
-                letters = [stored_letter(one, _stored(opened, one.key)) for one in dead[: BOUNDS.console_letters]]
-        except MtosiError as error:
-            self._found = Found((), 0, None, str(error))
-            return
-        self._states = Counter(one.state for one in everything)
-        self._found = Found.of(letters, len(dead), int(time.time() * 1000))
-
-
-def _stored(folder: SpoolFolder, key: str) -> JmsMessage | None:
-    try:
-        return folder.message(key)
-    except MtosiError:  # it is damaged, or was settled meanwhile
-        return None
-
-
 class LetterPages:
     """Pages about dead letters.
 
@@ -125,13 +77,13 @@ class LetterPages:
         form: Callable[[Request], Awaitable[Form | None]],
         *,
         queues: Sequence[DeadLetters],
-        spools: Sequence[Path],
+        spools: Sequence[Cached[Spooled]],
         allow_actions: bool,
     ) -> None:
         self._page = page
         self._form = form
         self._queues = list(queues)
-        self._spools = [_Spool(folder) for folder in spools]
+        self._spools = spools
         self._allowed = allow_actions
         self._jobs = Jobs()
         one = "/dead-letters/{sort}/{at:int}"
@@ -149,7 +101,8 @@ class LetterPages:
 
     def _places(self) -> list[_Place]:
         queues = [_Place("queue", at, one.name, "queue", one.box.found(), {}) for at, one in enumerate(self._queues)]
-        return queues + [one.place(at) for at, one in enumerate(self._spools)]
+        spools = [(at, str(one.folder), one.get()) for at, one in enumerate(self._spools)]
+        return queues + [_Place("spool", at, name, one.kind, one.found, one.states) for at, name, one in spools]
 
     def _place(self, sort: str, at: int) -> _Place | None:
         return next((one for one in self._places() if (one.sort, one.at) == (sort, at)), None)
@@ -249,15 +202,13 @@ class LetterPages:
         action = form["action"][0]
         if action not in _ACTIONS[place.sort] or not self._can(place):
             raise ValueError(action)
-        _, wanted, _ = wanted_of({name: values[0] for name, values in form.items()})
-        keys = frozenset(form.get("key", ()))
-        is_all = "all" in form
-        found = place.found.letters
-        letters = place.found.wanted(wanted) if is_all else [one for one in found if one.key in keys]
+        keys, wanted = frozenset(form.get("key", ())), Wanted()
+        letters: Sequence[Letter] = [one for one in place.found.letters if one.key in keys]
+        if "all" in form:
+            _, wanted, _ = wanted_of({name: values[0] for name, values in form.items()})
+            letters = place.found.wanted(wanted)
         if not letters:
             raise ConfigError("no letter is chosen: mark some, or all that match, and try again")
-        if not is_all:
-            wanted = Wanted()
         where = self._queues[place.at] if place.sort == "queue" else self._spools[place.at].folder
         ticket = self._jobs.plan(Plan(cast(Act, action), where, letters, wanted))
         return RedirectResponse(f"/dead-letters/confirm?ticket={ticket}", 303)
@@ -267,7 +218,6 @@ class LetterPages:
         plan = self._jobs.planned(ticket)
         if plan is None:
             return self._gone(request, "This was confirmed already, or is old: choose the letters again.")
-        is_queue = isinstance(plan.place, DeadLetters)
         origins = numbers(plan.letters, "origin")
         suggested = next(iter(origins), "") if len(origins) == 1 else ""
         return self._page(
@@ -275,7 +225,7 @@ class LetterPages:
             "confirm",
             plan=plan,
             ticket=ticket,
-            is_queue=is_queue,
+            is_queue=isinstance(plan.place, DeadLetters),
             place=plan.place.name if isinstance(plan.place, DeadLetters) else str(plan.place),
             origins=origins,
             reasons=numbers(plan.letters, "reason"),
@@ -301,7 +251,7 @@ class LetterPages:
                 raise ValueError(other)
         job.ended.wait(_PATIENCE)
         for spool in self._spools:
-            spool.changed()
+            spool.forget()
         return RedirectResponse(f"/dead-letters#job{job.number}", 303)
 
 

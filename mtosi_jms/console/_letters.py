@@ -8,20 +8,22 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import attrgetter
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._facts import narrowed, read_message
-from mtosi_jms.errors import TransportError
+from mtosi_jms.errors import MtosiError, TransportError
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import shown_properties
 from mtosi_jms.masking import without_login
 from mtosi_jms.runtime.queues import for_reason, origin_of, reason_of
-from mtosi_jms.spool import StoredMessage
+from mtosi_jms.spool import SpoolFolder, StoredMessage
 from mtosi_jms.transport import Connection
 
 UNTOLD: Final = "not told"
@@ -224,8 +226,31 @@ def _shown(name: str, text: str | None) -> str:
     return "" if text is None else str(shown_properties({name: text})[name])[:_LONGEST]
 
 
-def stored_letter(one: StoredMessage, message: JmsMessage | None) -> Letter:
-    """A message of an outbox or inbox as it is listed; None: it cannot be read."""
+class Spooled(NamedTuple):
+    """An outbox or inbox. `states`: number of messages by state; `found`: those that are dead or in doubt."""
+
+    kind: str
+    found: Found
+    states: Mapping[str, int]
+
+    @classmethod
+    def of(cls, folder: Path) -> Spooled:
+        """Looks at a folder; one that cannot be read has a problem."""
+        try:
+            with SpoolFolder(folder) as opened:
+                everything = opened.messages()
+                dead = [one for one in everything if one.state in ("dead", "doubt")]
+                letters = [_stored(opened, one) for one in dead[: BOUNDS.console_letters]]
+                found = Found.of(letters, len(dead), int(time.time() * 1000))
+                return cls(opened.kind, found, Counter(one.state for one in everything))
+        except MtosiError as error:
+            return cls("spool", Found((), 0, None, str(error)), {})
+
+
+def _stored(folder: SpoolFolder, one: StoredMessage) -> Letter:
+    message = None
+    with suppress(MtosiError):  # it is damaged, or was settled meanwhile
+        message = folder.message(one.key)
     found = _letter(one.key, message, one.destination, one.reason or ("in doubt" if one.state == "doubt" else UNTOLD))
     return found._replace(state=one.state, at_ms=one.since_ms, size=one.size)
 

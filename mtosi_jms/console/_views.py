@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -15,10 +14,10 @@ from urllib.parse import urlencode
 from mtosi_jms.binding.events import SEVERITIES
 from mtosi_jms.console._alarms import GRAVEST_FIRST, AlarmState
 from mtosi_jms.console._landing import Cached
+from mtosi_jms.console._letters import Spooled
 from mtosi_jms.console._topology import Network, alarms_of, read_landing
 from mtosi_jms.console._traffic import Traffic
 from mtosi_jms.errors import MissingExtraError, MtosiError
-from mtosi_jms.spool import SpoolFolder
 from mtosi_jms.telemetry import METRICS, Metrics
 
 try:
@@ -78,11 +77,17 @@ class Views:
     """
 
     def __init__(
-        self, traffic: Traffic, page: Render, *, landings: Sequence[Path], spools: Sequence[Path], topology: Path | None
+        self,
+        traffic: Traffic,
+        page: Render,
+        *,
+        landings: Sequence[Path],
+        spools: Sequence[Cached[Spooled]],
+        topology: Path | None,
     ) -> None:
         self._traffic = traffic
         self._page = page
-        self._spools = {folder: Cached(folder, _counting(folder), stamp=time.monotonic_ns) for folder in spools}
+        self._spools = spools
         self._network: Cached[Network] | None = None
         if topology is not None:
             self._network = Cached(topology, lambda: _tables(topology))
@@ -193,7 +198,7 @@ class Views:
             uptime=(self._traffic.now_ms - health.began_ms) // 1000,
             version=_version(),
             places=self._traffic.places(),
-            spools=[(folder, *counts.get()) for folder, counts in self._spools.items()],
+            spools=[(one.folder, one.get()) for one in self._spools],
             roles=[(source, _gauged(metrics)) for source, metrics in health.roles.items()],
             most=_ROWS,
         )
@@ -213,19 +218,6 @@ def _tables(folder: Path) -> Network:
     except MtosiError as error:
         return Network(set(), Counter(), Counter(), problem=str(error))
     return read_tables(folder)
-
-
-def _counting(folder: Path) -> Callable[[], tuple[str, Mapping[str, int], str]]:
-    """Counts the messages of a spool: its kind, the number of messages by state, and any problem."""
-
-    def count() -> tuple[str, Mapping[str, int], str]:
-        try:
-            with SpoolFolder(folder) as opened:
-                return opened.kind, Counter(one.state for one in opened.messages()), ""
-        except MtosiError as error:
-            return "", {}, str(error)
-
-    return count
 
 
 def _gauged(metrics: Metrics) -> list[_Gauged]:

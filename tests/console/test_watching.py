@@ -206,9 +206,5 @@ def test_a_landing_is_read_whole_however_small_the_memory(tmp_path: Path, make: 
     overview = traffic.overview()
     assert (overview.left_out, overview.missing) == (0, 3)
     traffic.interrupted()  # what another source may have missed does not concern a landing
-    assert only_gaps(traffic) == "3–5"
-
-
-def only_gaps(traffic: Traffic) -> str:
     (found,) = traffic.exchanges()
-    return found.gaps
+    assert found.gaps == "3–5"
