@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, cast
 
+from mtosi_jms.console._facts import narrowed
 from mtosi_jms.console._jobs import Act, Jobs, Plan
 from mtosi_jms.console._landing import Cached
 from mtosi_jms.console._letters import (
@@ -203,7 +204,7 @@ class LetterPages:
         if action not in _ACTIONS[place.sort] or not self._can(place):
             raise ValueError(action)
         keys, wanted = frozenset(form.get("key", ())), Wanted()
-        letters: Sequence[Letter] = [one for one in place.found.letters if one.key in keys]
+        letters = narrowed(place.found.letters, ("all" not in form, lambda one: one.key in keys))
         if "all" in form:
             _, wanted, _ = wanted_of({name: values[0] for name, values in form.items()})
             letters = place.found.wanted(wanted)
