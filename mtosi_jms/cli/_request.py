@@ -19,7 +19,7 @@ from mtosi_jms.cli import terminal
 from mtosi_jms.cli._contents import listed_in
 from mtosi_jms.cli._objects import fill, plain
 from mtosi_jms.cli._operations import operation_names
-from mtosi_jms.cli.arguments import add_release, add_stubs, add_validation, as_usage, count, seconds, validation_of
+from mtosi_jms.cli.arguments import add_release, add_stubs, add_validation, as_usage, count, rate, validation_of
 from mtosi_jms.cli.calls import PreparedCall, Reply
 from mtosi_jms.cli.documents import error_text
 from mtosi_jms.cli.log import log_in_lines
@@ -115,9 +115,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a field of the request, such as meRef=MD=EMS1/ME=NE-7 or filter.location=Delft; may be repeated",
     )
     parser.add_argument("--landing", metavar="DIR", help="store each reply there before it is acknowledged")
-    parser.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds to connect, send and receive, all together"
-    )
+    parser.add_argument("--timeout", type=rate, metavar="S", help="seconds to connect, send and receive, all together")
     parser.add_argument("--persistent", action="store_true", help="have the provider store the request")
     add_release(parser)
     add_stubs(parser)
@@ -145,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
     if make_call is None:
         return 1
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
-    limits = time_limits(args, args.timeout) if args.timeout else {}
+    limits = time_limits(args, args.timeout) if args.timeout is not None else {}
     with log_in_lines(args), _closed_by(deadline) as stack:
         connection = stack.enter_context(open_connection(args, **limits))
         return _call(connection, args, make_call, stack, deadline)
@@ -271,7 +269,7 @@ def _call(
 
 def _time_left(seconds: float | None, deadline: float | None) -> float | None:
     """Seconds left for the call; all of them where connecting took next to none."""
-    if not seconds or deadline is None:  # 0 is refused by the requestor
+    if seconds is None or deadline is None:
         return seconds
     left = deadline - time.monotonic()
     return seconds if seconds - left < _QUICK else max(left, _TICK)
