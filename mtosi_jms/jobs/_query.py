@@ -17,7 +17,9 @@ from mtosi_jms.jobs._jobs import SHOWN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="LANDING|TABLES", help="a landing, or the --out of an ingest")
+    parser.add_argument(
+        "source", metavar="LANDING|TABLES", help="a landing, or the --out of ingest, alarms, topology or diff"
+    )
     parser.add_argument("sql", metavar="SQL", help="a query: SELECT manufacturer, count(*) FROM ME GROUP BY ALL")
     parser.add_argument("--csv", action="store_true", help="print CSV with a line of names")
     parser.add_argument("--memory", default="1GB", metavar="SIZE", help="what the query may hold; more spills (1GB)")
@@ -42,7 +44,8 @@ def run(args: argparse.Namespace) -> int:
             writer.writerows(answer.rows)
         else:
             rows = [row for _, row in zip(range(SHOWN * SHOWN), answer.rows, strict=False)]
-            terminal.table("rows", answer.columns, rows)
+            shown = [["NULL" if cell is None else cell for cell in row] for row in rows]
+            terminal.table("rows", answer.columns, shown)
             if next(answer.rows, None) is not None:
                 terminal.note(f"only the first {len(rows)} rows are shown: --csv or --json prints all")
         for note in answer.notes:

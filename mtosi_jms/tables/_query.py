@@ -33,6 +33,7 @@ MEMORY: Final = "1GB"
 SPILL: Final = "20GB"
 _WORD: Final = re.compile(r'"((?:[^"]|"")+)"|(\w+)')
 _PLACE: Final = re.compile(r"^(LINE (\d+): )(.*)\n( *)\^", re.MULTILINE)
+_UNKNOWN: Final = re.compile(r"Table with name \S+ does not exist!")
 _LEDGER: Final = "LEDGER"
 _REJECTS: Final = "REJECTS"
 
@@ -93,7 +94,10 @@ def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: st
             if told is not None:
                 raise told from error
             kind = MtosiError if isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException) else ConfigError
-            raise kind(f"SQL: {_plain(str(error), sql)}") from error
+            text = _plain(str(error), sql)
+            if unknown := _UNKNOWN.search(text):  # DuckDB goes on with names of its own tables that are like it
+                text = f"{text[: unknown.end()]} {_tables_of(source)}"
+            raise kind(f"SQL: {text}") from error
 
 
 def _rows(done: Any) -> Iterator[tuple[Any, ...]]:
@@ -140,15 +144,30 @@ class _View:
         return stream.__arrow_c_stream__(requested_schema)
 
 
-def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the tables that a query may mean, by name, and notes on the landing."""
+def _tables_of(source: str | Path) -> str:
+    """Return, for people, what tables a query of a landing or folder may name."""
+    made = _made(source)
+    if made:
+        return f"The tables are {', '.join(sorted(made))}"
+    names = ", ".join((*OBJECT_TYPES, MESSAGE, _LEDGER, _REJECTS))
+    return f"The tables of a landing are {names}; mtosi-jms alarms, topology and diff write others"
+
+
+def _made(source: str | Path) -> dict[str, Path]:
+    """Return the folders of the tables that ingest or another job has written, by their names; none: a landing."""
     folder = folder_here(source, "what query reads") if scheme_of(str(source)) in ("", "file") else Path()
     tables = {path.name.removeprefix(PREFIX): path for path in folder.glob(f"{PREFIX}*")} if folder.name else {}
     if folder.name and not tables and (folder / REPORT).is_dir():  # of another job: alarms, topology, diff
         tables = {path.parent.name: path.parent for path in folder.glob("[!_]*/*.parquet")}
+    return tables
+
+
+def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the tables that a query may mean, by name, and notes on the landing."""
+    tables = _made(source)
     if not tables:
         return _of_landing(source, named, stubs)
-    recover(folder)
+    recover(folder_here(source, "what query reads"))
     meant = {name: tables[name] for name in tables if name in named or name in {word.upper() for word in named}}
     for path in meant.values():
         if format_of(path) != PARQUET:

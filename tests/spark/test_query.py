@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,7 @@ def test_the_tables_of_an_ingest_are_those_of_its_landing(troubled: Path, tables
         ("SELEC", "line 1, column 1"),
         ("SELECT * FROM ZZ", "line 1, column 15.*ZZ"),
         ("", "no query"),
+        ("SELECT * FROM alarm", "alarm does not exist! The tables are ME"),
         ("SELECT '\udcff'", "UTF-8"),
         ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
         ("SELECT * FROM '/etc/passwd'", "does not exist"),
@@ -118,5 +120,5 @@ def test_the_command_fails_with_one_line(tables: Path, tmp_path: Path, capsys: p
     assert capsys.readouterr().err.startswith("error: SQL: line 1, column 8: ")
     assert main(["query", str(tmp_path / "nowhere"), "SELECT 1"]) == 1
     assert "no such file or folder" in capsys.readouterr().err
-    assert main(["query", str(tables), "SELECT name_text FROM ME WHERE complete ORDER BY 1 DESC"]) == 0
-    assert "MD=M/ME=w1" in capsys.readouterr().out
+    assert main(["query", str(tables), "SELECT name_text, NULL AS none FROM ME WHERE complete ORDER BY 1 DESC"]) == 0
+    assert re.search(r"MD=M/ME=w1 +NULL\n", capsys.readouterr().out)
