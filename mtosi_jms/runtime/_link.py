@@ -52,7 +52,7 @@ class Link:
             target = connection.names.lookup(destination)
             where = connection.dead_letter if parking is None else connection.names.lookup(parking)
             if where is None:
-                raise ConfigError("the provider's dead-letter queue is not known: say where to park messages, by parking=")
+                raise ConfigError("the provider's dead-letter queue is not known: say where to park messages (parking)")
             if where == target:
                 raise ConfigError(f"{target}: messages cannot be parked where they come from")
             if where.is_topic and not target.is_topic:
