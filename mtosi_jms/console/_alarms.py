@@ -154,7 +154,7 @@ class Alarms:
             and (since_ms is None or one.changed_ms >= since_ms)
         ]
         if about:
-            exact = [one for one in found if _is_about(one.object_name, about)]
+            exact = [one for one in found if is_about(one.object_name, about)]
             folded = about.casefold()
             found = exact or [one for one in found if folded in one.object_name.casefold()]
         return sorted(found, key=lambda one: (-one.changed_ms, -one.number))
@@ -187,5 +187,6 @@ def _is_in(name: str, whole: str) -> bool:
     return name == whole or name.startswith(f"{whole}/")
 
 
-def _is_about(name: str, about: str) -> bool:
+def is_about(name: str, about: str) -> bool:
+    """Whether a name is that of an object or of what is in it: by its name, or by the value of one of its steps."""
     return _is_in(name, about) or any(step.partition("=")[2] == about for step in name.split("/"))

@@ -209,7 +209,8 @@ class LetterPages:
             _, wanted, _ = wanted_of({name: values[0] for name, values in form.items()})
             letters = place.found.wanted(wanted)
         if not letters:
-            raise ConfigError("no letter is chosen: mark some, or all that match, and try again")
+            text = "No letter is chosen: mark some, or all that match."
+            return self._page(request, "missing", 409, text=text, back=place.url)
         where = self._queues[place.at] if place.sort == "queue" else self._spools[place.at].folder
         ticket = self._jobs.plan(Plan(cast(Act, action), where, letters, wanted))
         return RedirectResponse(f"/dead-letters/confirm?ticket={ticket}", 303)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from urllib.parse import urlencode
 
 from mtosi_jms.binding.events import SEVERITIES
-from mtosi_jms.console._alarms import GRAVEST_FIRST, AlarmState
+from mtosi_jms.console._alarms import GRAVEST_FIRST, AlarmState, is_about
 from mtosi_jms.console._landing import Cached
 from mtosi_jms.console._letters import Spooled
 from mtosi_jms.console._topology import Network, alarms_of, read_landing
@@ -149,6 +149,7 @@ class Views:
             severities=_ANY_SEVERITY,
             states=_STATES,
             sinces=_SINCE,
+            is_part=bool(found and given["object"]) and not is_about(found[0].object_name, given["object"]),
             alarms=shown,
             paging=paging,
             health=self._traffic.health(),

@@ -103,14 +103,10 @@ class BrokerWatch(Closeable):
                     connection = self._connect()
                 with connection:
                     self._watch(connection)
-            except MtosiError as error:
-                self._traffic.set_trouble(self._source, f"{error}; it is tried again")
+            except Exception as error:  # noqa: BLE001 - the watch must not end in silence
+                self._traffic.set_trouble(self._source, f"{_told(error)}; it is tried again")
                 self._traffic.interrupted()
                 self._end.wait(_AGAIN)
-            except Exception:
-                log.exception("the console has ended to watch the provider")
-                self._traffic.set_trouble(self._source, "the console's watch has failed; see its log")
-                return
             finally:
                 connection = None
 
@@ -222,12 +218,8 @@ class LandingWatch(Closeable):
             try:
                 self._look(source)
                 self._traffic.set_trouble(source, "")
-            except SpoolError as error:
-                self._traffic.set_trouble(source, str(error))
-            except Exception:
-                log.exception("the console has ended to watch %s", self._folder)
-                self._traffic.set_trouble(source, "the console's watch has failed; see its log")
-                return
+            except Exception as error:  # noqa: BLE001 - as above
+                self._traffic.set_trouble(source, _told(error))
             self._end.wait(max(self._interval, _SHARE * (time.monotonic() - began)))
 
     def _look(self, source: str) -> None:
@@ -246,3 +238,11 @@ class LandingWatch(Closeable):
                 message, way="landed", source=source, at_ms=entry.received_ms, from_first=True, path=path
             )
         self._known.intersection_update({path.name for path in envelopes})
+
+
+def _told(error: Exception) -> str:
+    """What the page says of an error: a fault of our own is named there, and whole in the log."""
+    if isinstance(error, MtosiError):
+        return str(error)
+    log.error("the console could not look: %s: %s", type(error).__name__, error, exc_info=error)
+    return f"the console could not look: {type(error).__name__}: {error}"

@@ -75,6 +75,7 @@ def test_alarms_of_an_element_by_time_and_severity(report: Any, visit: Any, quer
     report((PORT, "CLEARED", 3), ("MD=EMS1/ME=NE-8/EQ=1", "MAJOR", 400))
     page = visit().get(f"/alarms?{query}").text
     assert re.findall(r">MD=EMS1/ME=([^<]*)</a>", page) == found
+    assert ("whose names contain it" in page) == ("object=" in query and "NE-7" not in query)
 
 
 def test_alarms_of_an_answer_and_of_what_is_deleted(traffic: Traffic, make: Any, event: Any, notify: Any) -> None:

@@ -123,6 +123,28 @@ def test_a_provider_that_is_lost_is_tried_again(
         until(lambda: not traffic.overview().troubles)
 
 
+def test_what_no_provider_should_answer_is_told_and_tried_again(
+    connect: Any, traffic: Traffic, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Odd(InterceptedConnection):
+        is_odd = False
+
+        @property
+        def is_up(self) -> bool:
+            if self.is_odd:
+                raise ValueError("no number: {}")
+            return True
+
+    monkeypatch.setattr("mtosi_jms.console._watching._AGAIN", SOON)
+    with BrokerWatch(lambda: Odd(connect()), ["queue:Q"], traffic, interval=SOON):
+        until(traffic.places)
+        Odd.is_odd = True
+        until(lambda: "ValueError: no number: {}; it is tried again" in str(traffic.overview().troubles))
+        Odd.is_odd = False
+        until(lambda: not traffic.overview().troubles)
+    assert "the console could not look" in caplog.text
+
+
 @pytest.mark.obligation("CON6")
 @pytest.mark.parametrize("name", ["topic:T", "queue:Q"])
 def test_a_lost_provider_is_told_while_its_connection_is_made_again(connect: Any, traffic: Traffic, name: str) -> None:
