@@ -93,7 +93,7 @@ class Cxf(JavaPeer):
         """What has come, as it has read it and written it again."""
         return decode((self.folder / f"{which}.got.xml").read_bytes(), cls)
 
-    def told(self, field: str) -> str | None:
+    def value(self, field: str) -> str | None:
         """A field of the header that has come."""
         return etree.parse(self.folder / "header.got.xml").findtext(f"{{tmf854.v1}}{field}")
 
@@ -169,7 +169,7 @@ def test_every_operation_of_our_supplier_is_called_by_its_client(side: Side) -> 
                 assert echo.got.get(timeout=PATIENCE) == (echo.info.name, operation.name, request)
                 if response:
                     assert cxf.got(type(response)) == response
-                    fields = [cxf.told(one) for one in ("activityName", "msgType", "correlationId")]
+                    fields = [cxf.value(one) for one in ("activityName", "msgType", "correlationId")]
                     assert fields == [operation.name, "RESPONSE", "of-cxf"]
                 called += 1
     assert called == (166 if len(side.types.services) > 5 else 15)
@@ -261,8 +261,8 @@ def test_all_elements_come_by_iterator_both_ways(side: Side, elements: int) -> N
         for number in range(1, count + 1):
             told = cxf.call(info, first if number == 1 else rest, f"jms:{supplier.destination}", asked, **fields)
             assert told == ["answered"]
-            assert cxf.told("batchSequenceNumber") == str(number)
+            assert cxf.value("batchSequenceNumber") == str(number)
             came += cxf.got(types.GetAllManagedElementsResponse).me_list.me
-            asked, fields = types.GetMeIterator(), {"iteratorReferenceURI": cxf.told("iteratorReferenceURI")}
+            asked, fields = types.GetMeIterator(), {"iteratorReferenceURI": cxf.value("iteratorReferenceURI")}
     assert [one.name for one in came] == right
-    assert cxf.told("batchSequenceEndOfReply") == "true"
+    assert cxf.value("batchSequenceEndOfReply") == "true"

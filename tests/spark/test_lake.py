@@ -67,7 +67,8 @@ def test_an_ingest_is_a_version(lake: Any, put: Any, landing: Path, envelopes: A
             run_ingest(IngestOptions(landing=landing, out=out, format=refused), spark=lake)
 
 
-@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.endurance)])
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_guide_compacts_a_table(
     lake: Any, put: Any, landing: Path, envelopes: Any, tmp_path: Path, kind: str
 ) -> None:
