@@ -68,7 +68,10 @@ def find_class(tag: Any, table: str, root: str | None) -> Any:
 def find_element_class(tag: str, root: str | None) -> Any:
     """Return what `find_class` does for a global element. What was found is kept: each document asks."""
     known = _elements  # another dictionary takes its place where a package registers meanwhile
-    found = known.get((tag, root)) if isinstance(tag, str) else None
+    try:
+        found = known.get((tag, root))
+    except TypeError:  # it is no text
+        found = None
     if found is None and (found := find_class(tag, "__elements__", root)) is not None:
         known[tag, root] = found
     return found
