@@ -30,10 +30,10 @@ from mtosi_jms.bounds import table
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json
 from mtosi_jms.cli.checks import Check, Status
-from mtosi_jms.cli.providers import mask_url
+from mtosi_jms.cli.providers import add_login, login_options, mask_url
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.registry import registered, registered_module
-from mtosi_jms.transport import login, settings
+from mtosi_jms.transport import settings
 from mtosi_jms.validation import SchemaSet
 from mtosi_jms.xmlbind import Core, core
 
@@ -57,22 +57,18 @@ _MARKS: dict[Status, tuple[str, terminal.Style]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--url",
-        help="a broker to reach, such as stomp://host:61613 or memory:; "
-        f"default from {login.URL}, else {settings.FILE}",
-    )
-    parser.add_argument("--environment", "-E", metavar="NAME", help=f"environment of {settings.FILE} to check")
+    add_login(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.url is not None:
         mask_url(args.url)
-    found, configuration = check_configuration(args.url, args.environment)
+    given = login_options(args)
+    found, configuration = check_configuration(args.url, args.environment, args.names, given)
     checks = [*all_checks(), configuration]
     if found.url is not None:
-        checks += check_broker(found.url, found.options)
+        checks += check_broker(found.url, {**found.options, **given, "names": found.names})
     healthy = all(check.status != "fault" for check in checks)
     if args.json:
         runs = _core()
@@ -109,10 +105,12 @@ def all_checks() -> list[Check]:
     return [*checks, *(registered_module("doctor", name).check() for name in registered("doctor"))]
 
 
-def check_configuration(url: str | None, environment: str | None) -> tuple[settings.Provider, Check]:
+def check_configuration(
+    url: str | None, environment: str | None, names: str | None, given: Mapping[str, object]
+) -> tuple[settings.Provider, Check]:
     """What variables and the configuration file say of the provider, and where each value comes from."""
     try:
-        found = settings.provider(url, environment=environment)
+        found = settings.provider(url, environment=environment, names=names, given=given)
     except ConfigError as error:
         return settings.Provider(), Check("configuration", "fault", str(error), "see docs/configuration.md")
     of_source: dict[str, list[str]] = {}

@@ -22,6 +22,7 @@ from mtosi_jms.registry import registered_module
 from mtosi_jms.transport import Connection, connect, login, provider_url, settings
 
 __all__ = [
+    "add_login",
     "add_provider",
     "find_provider",
     "mask_in_title",
@@ -39,6 +40,13 @@ _ARGUMENTS: Final = slice(45, 47)
 
 def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the options that say which provider, whether one is `required`, who we are to it, and what is logged."""
+    add_login(parser)
+    add_log(parser)
+    parser.set_defaults(provider_options={}, provider_required=required)
+
+
+def add_login(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which provider, and who we are to it."""
     group = parser.add_argument_group("provider")
     group.add_argument(
         "--url",
@@ -62,8 +70,6 @@ def add_provider(parser: argparse.ArgumentParser, *, required: bool = True) -> N
         f"{login.PASSWORD_FILE} names",
     )
     group.add_argument("--client-id", metavar="ID", help="client id of the connection")
-    add_log(parser)
-    parser.set_defaults(provider_options={}, provider_required=required)
 
 
 def find_provider(args: argparse.Namespace) -> None:
@@ -90,9 +96,13 @@ def open_connection(args: argparse.Namespace, **options: Any) -> Connection:
         TransportError: the provider cannot be reached, or refuses the login.
     """
     mask_url(args.url)
+    return connect(args.url, names=args.names, **{**args.provider_options, **options, **login_options(args)})
+
+
+def login_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of a connection that `add_login` was given. Raises ConfigError: standard input has no password."""
     given = {"client_id": args.client_id, "user": args.user, **_password(args.password_file)}
-    options.update((name, value) for name, value in given.items() if value is not None)
-    return connect(args.url, names=args.names, **{**args.provider_options, **options})
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def time_limits(args: argparse.Namespace, seconds: float) -> dict[str, float]:

@@ -44,5 +44,6 @@ def _show(fetched: Fetched) -> None:
         terminal.say("nothing of this version is pinned; its SHA-256:", "warn")
         for jar, digest in fetched.jars.items():
             terminal.say(f"{digest}  {jar.name}")
-    terminal.say(f'connect("jvm:NAME", classpath="{fetched.classpath}") uses them; Java takes this class path:')
+    name = "jvm:ibm-mq" if fetched.kind == "ibm-mq" else "jvm:NAME"
+    terminal.say(f'connect("{name}", classpath="{fetched.classpath}") uses them; Java takes this class path:')
     terminal.say(os.pathsep.join(map(str, fetched.paths)))

@@ -107,6 +107,8 @@ def _read(args: argparse.Namespace) -> Iterator[tuple[Path, Path | MtosiError]]:
 
 
 def _files(source: Path, suffix: str) -> list[Path]:
+    if not source.exists():
+        raise ConfigError(f"{source}: no such file or folder")
     if not source.is_dir():
         return [source]
     found = sorted(source.glob(f"*{suffix}"))

@@ -157,7 +157,7 @@ def from_query(kind: type[Any], name: str, text: str) -> object:
     if name not in known:
         return text
     if not known[name].repr:
-        raise ConfigError(f"option {name}: it must not stand in the query of a URL")
+        raise ConfigError(f"option {name}: it must not stand in the query of a URL, but in a file or variable")
     check = _check_of(known[name])
     try:
         return check.read(text)

@@ -69,10 +69,15 @@ def test_up_status_down(
     mine, others = shown.split("addresses for other programs:")
     assert facts["urls"]["stomp"] in mine
     assert all(facts["urls"][protocol] in others for protocol in facts["for_other_programs"])
-    assert main(["doctor", "--url", facts["urls"]["stomp"], "--json"]) == 0
-    told = capsys.readouterr().out
-    assert "ActiveMQ" in told
-    assert facts["urls"]["stomp"].split(":")[2].split("@")[0] not in told
+    login, place = facts["urls"]["stomp"].removeprefix("stomp://").split("@")
+    user, password = login.split(":")
+    (folder / "login.txt").write_text(password)
+    as_options = (f"stomp://{place}", "--user", user, "--password-file", str(folder / "login.txt"))
+    for given in ((facts["urls"]["stomp"],), as_options):
+        assert main(["doctor", "--url", *given, "--json"]) == 0
+        told = capsys.readouterr().out
+        assert "ActiveMQ" in told
+        assert password not in told
     places = ("service.json", "etc/users.properties", "activemq.xml")
     secret_files = [file for file in (folder / place for place in places) if file.is_file()]
     assert [oct(file.stat().st_mode & 0o077) for file in secret_files] == ["0o0", "0o0"]
