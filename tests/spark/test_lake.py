@@ -22,6 +22,7 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, package_of, session_settings, submit_line
+from mtosi_jms.spark.jobs._merge import Counts
 from mtosi_jms.tables.formats import check_format
 
 DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
@@ -108,7 +109,7 @@ def test_of_two_writers_one_is_told(lake: Any, tmp_path: Path, kind: str) -> Non
             session.conf.set(DELTA_CATALOG, lake.conf.get(DELTA_CATALOG))
             own = Lake(session, kind, tmp_path)
             rows = session.sql(f"SELECT 'a' AS name_text, {value} AS value, false AS gone")
-            own.merge("ME", rows, ["name_text"], "gone", replaces=True, removes=False)
+            own.merge("ME", rows, ["name_text"], "gone", Counts(rows=1, replaces=1))
             return True
         return False
 
