@@ -76,9 +76,10 @@ def reason_of(message: JmsMessage) -> str | None:
 
 
 def for_reason(reason: str) -> str:
-    """The selector for the dead letters of one reason, as `reason_of` tells it."""
+    """The selector for the dead letters of one reason, as `reason_of` tells it: by the first property that is there."""
     quoted = reason.replace("'", "''")
-    return "(" + " OR ".join(f"{name} = '{quoted}'" for name in REASONS) + ")"
+    ways = ([*(f"{one} IS NULL" for one in REASONS[:at]), f"{name} = '{quoted}'"] for at, name in enumerate(REASONS))
+    return "(" + " OR ".join(" AND ".join(way) for way in ways) + ")"
 
 
 def as_new(message: JmsMessage) -> JmsMessage:

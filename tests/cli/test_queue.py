@@ -384,7 +384,12 @@ def test_redrive_sends_each_message_to_where_it_came_from(
     parked = [
         JmsMessage(
             body=body,
-            properties={"n": 1, "MTOSIX_originalDestination": "queue:THERE", "MTOSIX_parkedReason": reason},
+            properties={
+                "n": 1,
+                "MTOSIX_originalDestination": "queue:THERE",
+                "MTOSIX_parkedReason": reason,
+                "JMS_MTOSIX_deadLetterReason": "ValueError",  # the first that is there counts
+            },
         )
         for body, reason in reasons.items()
     ]
