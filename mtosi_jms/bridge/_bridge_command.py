@@ -139,7 +139,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from mtosi_jms.bridge.corba import Orb, OrbOptions
     from mtosi_jms.bridge.mtnm_session import MtnmSession
-    from mtosi_jms.bridge.reopening import ReopeningChannel
 
     from_channel, to_channel = _is_channel(args.source), _is_channel(args.sink)
     if from_channel is to_channel:
@@ -164,11 +163,10 @@ def run(args: argparse.Namespace) -> int:
             session = MtnmSession(orb, address, args.login, password, name=args.ems or "", on_loss=counts.report)
             stack.enter_context(session)
             find = session.event_channel
-        channel = ReopeningChannel(find)
-        stack.callback(channel.close)
+        channel = find()
         names = stack.enter_context(open_connection(_without_id(args), telemetry=telemetry))
         destination, topics = _destination(args, names)
-        options = _options(args, names, topics, counts, stack)
+        options = replace(_options(args, names, topics, counts, stack), find_channel=find)
         connect = {"": lambda: open_connection(args, telemetry=telemetry)}
         factory = stack.enter_context(BridgeFactory({channel.channel_id: channel}, connect, options))
         there, here = _ends(args, channel.channel_id, destination, from_channel=from_channel)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.bridge.cdr import decode_events, encode_events
-from mtosi_jms.bridge.events import Property, RefusedEvent, StructuredEvent
+from mtosi_jms.bridge.cdr import decode_events, decode_readable, encode_events
+from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
 from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
@@ -44,7 +44,7 @@ CHARSETS: Final = {"utf-8": "UTF8", "iso-8859-1": "ISO8859_1"}
 """Charsets of texts, and their names in Java. JacORB reads a peer's answers in its own charset, whatever was
 negotiated, and damages characters that its charset lacks. So it must have the peer's charset."""
 _CLASSES: Final = Path(__file__).resolve().parent / "java"
-"""The folder with the classes of ours that CORBA calls: no Python code runs in its threads, see `_servants`."""
+"""The folder with the classes of ours that CORBA calls: no Python code runs in its threads, see `_objects`."""
 _CLOSE_SECONDS: Final = 3.0
 _UTIL: Final = "javax.rmi.CORBA.UtilClass"
 _blocked: Final = threading.Lock()
@@ -294,52 +294,27 @@ class JavaOrb:
         Raises EventError: an event is refused, and `keep_refused` is not set."""
         listed = events if grouped else [events]
         try:
-            return self._decoded(listed)
+            return decode_events(self._written(listed), self.charset)
         except EventError:
             if not keep_refused:
                 raise
-        return [self._decoded_or_refused(one) for one in listed]
+        return [self._readable(one) for one in listed]
 
-    def _decoded(self, events: Any) -> list[StructuredEvent]:
+    def _written(self, events: Any) -> bytes:
         with machine.blocking(), translated(self.java):
             stream = self.writing()
             stream.write_long(len(events))
             for event in events:
                 self.java.omg("CosNotification.StructuredEventHelper").write(stream, event)
-            data = bytes(stream.getBufferCopy())
-        return decode_events(data, self.charset)
+            return bytes(stream.getBufferCopy())
 
-    def _decoded_or_refused(self, event: Any) -> StructuredEvent:
+    def _readable(self, event: Any) -> StructuredEvent:
         try:
-            return self._decoded([event])[0]
-        except EventError as error:
-            refused = error
-        fixed = event.header.fixed_header
-        parts = self._parts(event.header.variable_header), self._parts(event.filterable_data)
-        with contextlib.suppress(EventError):
-            body = self._decoded([self._event_of(None, event.remainder_of_body)])[0].remainder_of_body
-            return RefusedEvent(*_names(fixed), *parts, body, error=refused)
-        return RefusedEvent(*_names(fixed), *parts, error=refused)
-
-    def _parts(self, properties: Any) -> tuple[Property, ...]:
-        """The properties that can be decoded."""
-        found: list[Property] = []
-        for one in properties:
-            with contextlib.suppress(EventError):
-                found.extend(self._decoded([self._event_of(one, None)])[0].filterable_data)
-        return tuple(found)
-
-    def _event_of(self, property: Any, body: Any) -> Any:
-        """A Java event that has only a property, or only a body."""
-        module = "CosNotification"
-        kind = self.java.omg(f"{module}.Property")
-        new_array = self.java.cls("java.lang.reflect.Array").newInstance
-        data = new_array(kind, 0 if property is None else 1)
-        if property is not None:
-            data[0] = property
-        fixed = self.java.omg(f"{module}.FixedEventHeader")(self.java.omg(f"{module}.EventType")("", ""), "")
-        header = self.java.omg(f"{module}.EventHeader")(fixed, new_array(kind, 0))
-        return self.java.omg(f"{module}.StructuredEvent")(header, data, self.orb.create_any() if body is None else body)
+            return decode_readable(self._written([event]), self.charset)[0]
+        except EventError as error:  # JacORB cannot write it
+            fixed = event.header.fixed_header
+            kind = fixed.event_type
+            return RefusedEvent(str(kind.domain_name), str(kind.type_name), str(fixed.event_name), error=error)
 
     def close(self) -> None:
         """Ends the ORB; returns after some seconds even if it does not end."""
@@ -368,10 +343,6 @@ def _settings(options: OrbOptions, port: int) -> dict[str, str]:
     if options.advertise:
         settings["jacorb.ior_proxy_host"] = options.advertise
     return settings
-
-
-def _names(fixed: Any) -> tuple[str, str, str]:
-    return str(fixed.event_type.domain_name), str(fixed.event_type.type_name), str(fixed.event_name)
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@ from typing import Final, Generic, TypeVar
 
 from mtosi_jms.bridge._options import BridgeOptions, EventLoss
 from mtosi_jms.bridge.endpoints import Channel, EventSink, EventSource, OnDisconnected
-from mtosi_jms.bridge.reliable import Retries, retries_of
-from mtosi_jms.errors import MtosiError
+from mtosi_jms.bridge.qos import Retries, retries_of
+from mtosi_jms.errors import IllegalStateError, MtosiError, TransportError
 
 log = logging.getLogger(__package__)
 
@@ -34,7 +34,7 @@ class Keeper(ABC, Generic[End]):
         self._has_unsent = False
         self._keeper: threading.Thread | None = None
         self.forwarded = 0
-        self._end: End = self._proxy()
+        self._end: End = self._new_end()
 
     @abstractmethod
     def _proxy(self) -> End: ...
@@ -181,7 +181,7 @@ class Keeper(ABC, Generic[End]):
         if self._end.is_connected():  # the channel was only silent and kept the connection
             self._lost = None
             return
-        old, self._end = self._end, self._proxy()
+        old, self._end = self._end, self._new_end()
         old.disconnect()
         with self._changed:
             self._join()
@@ -189,6 +189,18 @@ class Keeper(ABC, Generic[End]):
                 self._end.suspend()
             self._lost = None
             self._changed.notify_all()
+
+    def _new_end(self) -> End:
+        """A proxy of the channel. A channel that does not answer is looked up again: after its service has restarted,
+        old references are invalid."""
+        try:
+            return self._proxy()
+        except (TransportError, IllegalStateError):
+            if self._options.find_channel is None:
+                raise
+            before, self._channel = self._channel, self._options.find_channel()
+            before.close()
+            return self._proxy()
 
     def _until_done(self, connect: Callable[[], object], where: str) -> bool:
         """Tries to connect until that works; False if the bridge ended first."""
@@ -208,7 +220,7 @@ class Keeper(ABC, Generic[End]):
     def _retries_at(self, end: End) -> Retries:
         """The retries at a new proxy: how often, and when."""
         try:
-            return retries_of({"proxy": end.qos, "channel": self._channel.qos})
+            return retries_of(end.qos, self._channel.qos)
         except MtosiError:
             end.disconnect()
             raise

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
 from mtosi_jms.bridge._java import JavaOrb
-from mtosi_jms.bridge._servants import Servant
+from mtosi_jms.bridge._objects import Servant
 from mtosi_jms.bridge.admin import (
     BridgeStatus,
     ExternalEndpoint,

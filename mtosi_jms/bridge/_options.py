@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from mtosi_jms.bridge.endpoints import QoS
+from mtosi_jms.bridge.endpoints import Channel, QoS
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import BridgeRules, message_of
 from mtosi_jms.errors import ConfigError, MtosiError
@@ -82,6 +82,7 @@ class BridgeOptions:
         on_loss: called with `EventLossOccurred` when a connection to the channel is lost, and with `EventLossCleared`
             when it is back, each with the reason. None: it is logged.
         backoff: waiting times between retries.
+        find_channel: looks up the channel again when it does not answer; None: it is never looked up again.
         fifo_within_priority: whether the channel keeps the order of events of one priority (000-Q7).
 
     Raises:
@@ -104,6 +105,7 @@ class BridgeOptions:
     on_failed: OnFailed | None = None
     on_loss: OnLoss | None = None
     backoff: Backoff = field(default_factory=lambda: Backoff(0.1, 5.0, 0.1))
+    find_channel: Callable[[], Channel] | None = None
     fifo_within_priority: bool = False
 
     def __post_init__(self) -> None:

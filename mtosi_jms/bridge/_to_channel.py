@@ -13,7 +13,7 @@ from mtosi_jms.bridge._options import BridgeOptions
 from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of
-from mtosi_jms.bridge.reliable import Resender, is_acknowledged, number_of
+from mtosi_jms.bridge.qos import Resender, is_acknowledged, number_of
 from mtosi_jms.errors import EventError, IllegalStateError, MtosiError, TransportError
 from mtosi_jms.jms import Destination
 from mtosi_jms.transport import Connection, Consumer, Delivery, Session

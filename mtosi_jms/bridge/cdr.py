@@ -7,13 +7,14 @@ of the ORB's language. No memory is allocated for them: an EventError says what 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from mtosi_jms.bridge._quad import from_quad, to_quad
 from mtosi_jms.bridge.events import (
     DEPTH,
     Any,
@@ -35,6 +36,7 @@ __all__ = [
     "decode_any",
     "decode_events",
     "decode_properties",
+    "decode_readable",
     "decode_request",
     "decode_typecode",
     "encode_any",
@@ -68,6 +70,8 @@ _ALTERNATE: Final = 3
 _MOST_DIGITS: Final = 31
 _GIOP_HEADER: Final = 12
 _FRAGMENTED: Final = 2
+_QUAD_BIAS: Final = 16383
+_QUAD_FRACTION: Final = 112
 
 
 def encode_events(events: Sequence[StructuredEvent], charset: str = UTF_8) -> bytes:
@@ -98,35 +102,46 @@ def _decoded(reader: _Reader, read: Callable[[_Reader], T], *, has_order: bool =
     return found
 
 
+def decode_readable(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
+    """As `decode_events`, but at the first undecodable event it stops, with a `RefusedEvent`."""
+    return _readable(_Reader(data, charset), grouped=True)
+
+
 def decode_request(message: bytes, charset: str = UTF_8, *, grouped: bool) -> list[StructuredEvent]:
-    """Decode the events of a GIOP 1.2 push request. At the first undecodable event it stops, with a `RefusedEvent`.
+    """Decode the events of a GIOP 1.2 push request, as `decode_readable` does.
 
     Args:
         message: the request from its first byte; bytes after it are ignored.
-        charset: charset of the texts that are not wide.
         grouped: whether the request pushes a sequence.
     """
-    names: list[str] = []
-    header: list[Property] = []
-    data: list[Property] = []
-    found: list[StructuredEvent] = []
-    count = 1
     try:
-        reader = _arguments(message, charset)
-        count = reader.count() if grouped else 1
-        while len(found) < count:
-            names, header, data = [], [], []
-            for _ in range(3):
-                names.append(reader.string())
-            for part in (header, data):
-                for _ in range(reader.count(9)):
-                    part.append(reader.property())
-            found.append(StructuredEvent(*_three(names), tuple(header), tuple(data), reader.body()))
+        return _readable(_arguments(message, charset), grouped=grouped)
     except (EventError, struct.error) as error:
-        refused = error if isinstance(error, EventError) else EventError("the bytes end early")
-        if left := count - len(found) - 1:
-            refused = EventError(f"{refused}; so {left} events after it cannot be found")
-        found.append(RefusedEvent(*_three(names), tuple(header), tuple(data), error=refused))
+        return [RefusedEvent(error=_refused(error))]
+
+
+def _refused(error: EventError | struct.error) -> EventError:
+    return error if isinstance(error, EventError) else EventError("the bytes end early")
+
+
+def _readable(reader: _Reader, *, grouped: bool) -> list[StructuredEvent]:
+    found: list[StructuredEvent] = []
+    count = reader.count() if grouped else 1
+    while len(found) < count:
+        names: list[str] = []
+        header: list[Property] = []
+        data: list[Property] = []
+        try:
+            names.extend(reader.string() for _ in range(3))
+            for part in (header, data):
+                part.extend(reader.property() for _ in range(reader.count(9)))
+            found.append(StructuredEvent(*_three(names), tuple(header), tuple(data), reader.body()))
+        except (EventError, struct.error) as error:
+            refused = _refused(error)
+            if left := count - len(found) - 1:
+                refused = EventError(f"{refused}; so {left} events after it cannot be found")
+            found.append(RefusedEvent(*_three(names), tuple(header), tuple(data), error=refused))
+            return found
     return found
 
 
@@ -337,7 +352,7 @@ class _Writer:
         elif kind is K.fixed:
             self.number("H", one.digits)
             self.number("h", one.scale)
-        elif kind in _PARTS:
+        elif kind in _WITH_PARTS:
             self.octets(_parts(one, self._charset))
 
     def value(self, one: TypeCode, value: Value, depth: int) -> None:
@@ -370,69 +385,40 @@ def _need(one: TypeCode | None) -> TypeCode:
     return one
 
 
-def _named(out: _Writer, one: TypeCode) -> None:
-    out.string(one.repository_id)
-    out.string(one.name)
-
-
-def _struct_parts(out: _Writer, one: TypeCode) -> None:
-    _named(out, one)
-    out.ulong(len(one.members))
-    for member in one.members:
-        out.string(member.name)
-        out.typecode(_need(member.type))
-
-
-def _enum_parts(out: _Writer, one: TypeCode) -> None:
-    _named(out, one)
-    out.ulong(len(one.members))
-    for member in one.members:
-        out.string(member.name)
-
-
-def _union_parts(out: _Writer, one: TypeCode) -> None:
-    _named(out, one)
-    discriminator = _need(one.discriminator)
-    out.typecode(discriminator)
-    out.number("i", one.default_index)
-    out.ulong(len(one.members))
-    for index, member in enumerate(one.members):
-        if index == one.default_index:
-            out.data.append(0)
-        else:
-            out.value(discriminator.plain, member.label, 0)
-        out.string(member.name)
-        out.typecode(_need(member.type))
-
-
-def _content_parts(out: _Writer, one: TypeCode) -> None:
-    out.typecode(_need(one.content))
-    out.ulong(one.length)
-
-
-def _alias_parts(out: _Writer, one: TypeCode) -> None:
-    _named(out, one)
-    out.typecode(_need(one.content))
-
-
-_PARTS: Final[dict[TCKind, Callable[[_Writer, TypeCode], None]]] = {
-    K.struct: _struct_parts,
-    K.except_: _struct_parts,
-    K.enum: _enum_parts,
-    K.union: _union_parts,
-    K.sequence: _content_parts,
-    K.array: _content_parts,
-    K.alias: _alias_parts,
-    K.objref: _named,
-}
+_BOUNDED: Final = frozenset({K.sequence, K.array})
+_WITH_MEMBERS: Final = frozenset({K.struct, K.except_, K.union, K.enum})
+_WITH_PARTS: Final = _BOUNDED | _WITH_MEMBERS | {K.alias, K.objref}
+"""Kinds whose parameters are an encapsulation."""
 
 
 @lru_cache(1_024)
 def _parts(one: TypeCode, charset: str) -> bytes:
-    """The encapsulation after the kind of a TypeCode; it does not depend on its position."""
+    """The encapsulation after the kind of a TypeCode; it does not depend on its position. `_Reader.parameters` is its
+    counterpart."""
     out = _Writer(charset)
     out.data.append(0)
-    _PARTS[one.kind](out, one)
+    kind = one.kind
+    if kind not in _BOUNDED:
+        out.string(one.repository_id)
+        out.string(one.name)
+    discriminator = _need(one.discriminator) if kind is K.union else None
+    if discriminator is not None:
+        out.typecode(discriminator)
+        out.number("i", one.default_index)
+    if kind in _WITH_MEMBERS:
+        out.ulong(len(one.members))
+    for index, member in enumerate(one.members):
+        if discriminator is not None and index == one.default_index:
+            out.data.append(0)
+        elif discriminator is not None:
+            out.value(discriminator.plain, member.label, 0)
+        out.string(member.name)
+        if kind is not K.enum:
+            out.typecode(_need(member.type))
+    if kind is K.alias or kind in _BOUNDED:
+        out.typecode(_need(one.content))
+    if kind in _BOUNDED:
+        out.ulong(one.length)
     return bytes(out.data)
 
 
@@ -597,9 +583,35 @@ def _write_longdouble(out: _Writer, one: TypeCode, value: Value, depth: int) -> 
         raise EventError(f"{_shown(value)} is not of type long double")
     out.align(8)
     try:
-        out.data += to_quad(float(value))
+        out.data += _to_quad(float(value))
     except OverflowError:
         raise EventError(f"{_shown(value)} does not fit its type") from None
+
+
+def _to_quad(number: float) -> bytes:
+    """A double as IEEE 754 of 128 bits, which can hold every double."""
+    fraction, exponent = math.frexp(abs(number))
+    bits = 0
+    if not math.isfinite(number):
+        bits = 0x7FFF << _QUAD_FRACTION | (1 if math.isnan(number) else 0)
+    elif fraction:
+        bits = (exponent + _QUAD_BIAS - 2 << _QUAD_FRACTION) + int(math.ldexp(fraction, _QUAD_FRACTION + 1))
+    return ((math.copysign(1, number) < 0) << 127 | bits).to_bytes(16)
+
+
+def _from_quad(octets: bytes) -> float:
+    """The double nearest to a number of 128 bits; infinite beyond the range."""
+    bits = int.from_bytes(octets)
+    exponent, fraction = bits >> _QUAD_FRACTION & 0x7FFF, bits & (1 << _QUAD_FRACTION) - 1
+    if exponent == 0x7FFF:
+        size = math.nan if fraction else math.inf
+    else:
+        whole = fraction | (exponent > 0) << _QUAD_FRACTION
+        try:
+            size = float(whole * Fraction(2) ** (max(exponent, 1) - _QUAD_BIAS - _QUAD_FRACTION))
+        except OverflowError:
+            size = math.inf
+    return -size if bits >> 127 else size
 
 
 _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
@@ -715,7 +727,7 @@ class _Reader:
     def quad(self) -> float:
         self.align(8)
         data = self.take(16)
-        return from_quad(data[::-1] if self._little else data)
+        return _from_quad(data[::-1] if self._little else data)
 
     def ior(self) -> tuple[str, list[tuple[int, bytes]]]:
         type_id = self.string()
@@ -763,7 +775,7 @@ class _Reader:
             return TypeCode(kind, length=length) if length else TypeCode.of(kind)
         if kind is K.fixed:
             return TypeCode(kind, digits=self.number("H"), scale=self.number("h"))
-        if kind not in _PARTS:
+        if kind not in _WITH_PARTS:
             return TypeCode.of(kind)
         self._seen[at] = None
         length = self.number("I")
@@ -799,40 +811,26 @@ class _Reader:
         return found
 
     def parameters(self, kind: TCKind, depth: int) -> TypeCode:
-        if kind in (K.sequence, K.array):
-            content = self.typecode(depth + 1)
-            return TypeCode(kind, content=content, length=self.number("I"))
-        repository_id, name = self.string(), self.string()
-        if kind is K.objref:
-            return TypeCode(kind, repository_id, name)
-        if kind is K.alias:
-            return TypeCode(kind, repository_id, name, content=self.typecode(depth + 1))
-        if kind is K.union:
-            return self._union(repository_id, name, depth)
-        if kind is K.enum:
-            names = tuple([Member(self.string()) for _ in range(self.count(5))])
-            return TypeCode(kind, repository_id, name, names)
-        members = tuple([Member(self.string(), self.typecode(depth + 1)) for _ in range(self.count(9))])
-        return TypeCode(kind, repository_id, name, members)
-
-    def _union(self, repository_id: str, name: str, depth: int) -> TypeCode:
-        discriminator, default = self.typecode(depth + 1), self.number("i")
+        names = ("", "") if kind in _BOUNDED else (self.string(), self.string())
+        discriminator, default = (self.typecode(depth + 1), self.number("i")) if kind is K.union else (None, -1)
         members = []
-        for index in range(self.count(9)):
-            label: Value
-            if index == default:
-                label = None
-                self.number("B")
-            else:
-                label = self.value(discriminator.plain, 0)
-            if label is not None and not isinstance(label, str | int):
-                raise EventError(f"{discriminator.kind.name} cannot choose members of a union")
-            members.append(Member(self.string(), self.typecode(depth + 1), label))
+        for index in range(self.count(5 if kind is K.enum else 9) if kind in _WITH_MEMBERS else 0):
+            label = None if discriminator is None else self._label(discriminator, index == default)
+            members.append(Member(self.string(), None if kind is K.enum else self.typecode(depth + 1), label))
         if default >= len(members):
             raise EventError(f"a union of {len(members)} members has no default member {default}")
-        return TypeCode(
-            K.union, repository_id, name, tuple(members), discriminator=discriminator, default_index=max(default, -1)
-        )
+        content = self.typecode(depth + 1) if kind is K.alias or kind in _BOUNDED else None
+        length = self.number("I") if kind in _BOUNDED else 0
+        return TypeCode(kind, *names, tuple(members), content, length, discriminator, max(default, -1))
+
+    def _label(self, discriminator: TypeCode, is_default: bool) -> str | int | None:
+        if is_default:
+            self.number("B")
+            return None
+        label = self.value(discriminator.plain, 0)
+        if label is not None and not isinstance(label, str | int):
+            raise EventError(f"{discriminator.kind.name} cannot choose members of a union")
+        return label
 
     def value(self, one: TypeCode, depth: int) -> Value:
         if depth > DEPTH:

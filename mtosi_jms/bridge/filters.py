@@ -42,7 +42,7 @@ def accepts_event(selector: Selector, event: StructuredEvent, rules: BridgeRules
     message: JmsMessage | None = None
     for name in selector.identifiers:
         if name in fields and (is_from_jms(event) or not name.startswith(("$", "JMS"))):
-            found[name] = event_value(fields[name], rules)
+            found[name] = event_value(fields[name])
         elif message is None:
             message = message_of(event, rules, now_ms=0)
     if message is not None:

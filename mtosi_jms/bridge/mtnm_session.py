@@ -20,9 +20,8 @@ from functools import partial
 from typing import Any, Final
 
 from mtosi_jms.bridge._mtnm_values import Reading
+from mtosi_jms.bridge._objects import Raised, Remote, Servant
 from mtosi_jms.bridge._options import EventLoss
-from mtosi_jms.bridge._remote import Raised, Remote
-from mtosi_jms.bridge._servants import Servant
 from mtosi_jms.bridge.corba import CorbaChannel, Orb
 from mtosi_jms.bridge.events import any_of
 from mtosi_jms.closing import Closeable

@@ -39,7 +39,7 @@ from mtosi_jms.bridge.events import (
     Value,
     any_of,
 )
-from mtosi_jms.bridge.qos import BEST_EFFORT, EVENT_RELIABILITY, PERSISTENT, PRIORITY_TO_EVENT, UTC, priority_to_jms
+from mtosi_jms.bridge.qos import BEST_EFFORT, EVENT_RELIABILITY, PERSISTENT, UTC, priority_to_jms
 from mtosi_jms.errors import ConfigError, EventError
 from mtosi_jms.jms import KINDS, Destination
 from mtosi_jms.jms.message import (
@@ -107,8 +107,6 @@ class BridgeRules:
         no_body: what an event without remainder becomes: a Message without body, or an empty TextMessage (000-X18).
         profile: "omg": an event without EventReliability is PERSISTENT; "mtosi": NON_PERSISTENT, MTOSI's default
             (000-X19).
-        enums: whether a property has the name of an enumeration's member, or octets of CDR as of every other type.
-        restore: whether what JMS made returns as it was (000-X6); else it gets `$` names like every event.
         keep_types: whether messages carry `MTOSIX_event`, without which an event comes back with Java's types.
 
     Raises:
@@ -121,8 +119,6 @@ class BridgeRules:
     expiry: Literal["Timeout", "StopTime"] = "Timeout"
     no_body: Literal["message", "text"] = "message"
     profile: Literal["omg", "mtosi"] = "omg"
-    enums: Literal["name", "cdr"] = "name"
-    restore: bool = True
     keep_types: bool = True
 
     def __post_init__(self) -> None:
@@ -160,7 +156,7 @@ def event_of(message: JmsMessage, rules: BridgeRules = _RULES, *, now_ms: int | 
     left = _left_of(message, now_ms)
     if left is not None and left <= 0:
         return None
-    if rules.restore and is_from_event(message):
+    if is_from_event(message):
         return _rebuilt(message, left)
     return StructuredEvent(
         type_name=f"%{message.message_type.value}",
@@ -204,7 +200,7 @@ _TIME: Final = TypeCode.of(TCKind.ulonglong)
 _SHORT: Final = TypeCode.of(TCKind.short)
 _RELIABLE: Final = Property("EventReliability", Any(_SHORT, PERSISTENT))
 _UNRELIABLE: Final = Property("EventReliability", Any(_SHORT, BEST_EFFORT))
-_PRIORITIES: Final = tuple(Property("Priority", Any(_SHORT, one)) for one in PRIORITY_TO_EVENT.values())
+_PRIORITIES: Final = tuple(Property("Priority", Any(_SHORT, one)) for one in range(10))  # table 2-5 (000-Q4)
 
 
 def _headers_of(message: JmsMessage, *, keep_nil: bool) -> list[tuple[str, PropertyValue | None]]:
@@ -257,7 +253,7 @@ def message_of(event: StructuredEvent, rules: BridgeRules = _RULES, *, now_ms: i
     left = _life_of(header, now_ms)
     if left is not None and left <= 0:
         return None
-    if rules.restore and is_from_jms(event):
+    if is_from_jms(event):
         return _restored(event, rules, header, left, now_ms)
     found: dict[str, PropertyValue] = dict(
         zip(_FIXED, (event.domain_name, event.type_name, event.event_name), strict=True)
@@ -369,7 +365,7 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
     name, code, value = one.name, one.value.type, one.value.value
     key = property_name(prefix, name)
     try:
-        made = _java(code, value, rules)
+        made = _java(code, value)
         if made is not None and key not in found:
             found[key] = made
             return name if _is_default(code, value) else [name, _word(code)]
@@ -384,29 +380,24 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
         raise (exc if exc.path.startswith(name) else exc.inside(name)) from None
 
 
-def event_value(value: Any, rules: BridgeRules = _RULES) -> PropertyValue | None:
-    """The value of a field as a property; None if Java has no primitive for it. Raises EventError: the value does not
-    match its TypeCode."""
-    return _java(value.type, value.value, rules)
-
-
 _NOTHING: Final = (TCKind.null, TCKind.void)
 
 
-def _java(code: TypeCode, value: Value, rules: BridgeRules) -> PropertyValue | None:
-    """The Java value for a property; None if Java has no primitive for it."""
+def event_value(value: Any) -> PropertyValue | None:
+    """The value of a field as a property; None if Java has no primitive for it. Raises EventError: the value does not
+    match its TypeCode."""
+    return _java(value.type, value.value)
+
+
+def _java(code: TypeCode, value: Value) -> PropertyValue | None:
     convert = _TO_JAVA.get(code.kind)
     if convert is not None:
         return convert(value)
     plain = code.plain
     if plain is not code:
-        return _java(plain, value, rules)
-    if plain.kind is TCKind.enum and rules.enums == "name":
-        return _member(plain, value)
-    return None
-
-
-def _member(code: TypeCode, value: Value) -> str:
+        return _java(plain, value)
+    if plain.kind is not TCKind.enum:
+        return None
     if isinstance(value, str) and any(member.name == value for member in code.members):
         return value
     raise EventError(f"{value!r:.60} is not a member of {code.name or 'the enumeration'}")
@@ -426,7 +417,7 @@ def _linearise(found: dict[str, PropertyValue], key: str, code: TypeCode, value:
             raise EventError(f"{member.name} has no type")
         joined = key + (f".{_escaped(member.name)}" if rules.compat == "spec" else f"_{_escaped(member.name)}")
         plain = member.type.plain
-        made = _java(plain, one, rules)
+        made = _java(plain, one)
         if made is None and plain.kind is TCKind.struct and _expands(plain):
             _linearise(found, joined, plain, one, rules)
         elif joined not in found:
@@ -643,13 +634,6 @@ def _element(plain: TypeCode, value: Value) -> BodyValue:
 # What JMS made, again as a message
 
 
-class _Facts(NamedTuple):
-    """The headers in the filterable data of an event from JMS."""
-
-    headers: dict[str, Value]
-    properties: dict[str, PropertyValue]
-
-
 _HEADERS: Final[Mapping[str, type]] = {
     "JMSType": str,
     "JMSMessageID": str,
@@ -666,15 +650,26 @@ _HEADERS: Final[Mapping[str, type]] = {
 def _restored(
     event: StructuredEvent, rules: BridgeRules, header: Mapping[str, Any], left: int | None, now_ms: int | None
 ) -> JmsMessage:
-    facts = _facts(event, rules)
-    headers, properties = facts.headers, facts.properties
+    headers: dict[str, Value] = {}
+    properties: dict[str, PropertyValue] = {}
+    for one in event.filterable_data:
+        kind = _HEADERS.get(one.name)
+        value = one.value.value
+        if kind is not None and (value is None or type(value) is kind):
+            headers.setdefault(one.name, value)
+        elif is_property_name(one.name) and (made := _java(one.value.type, value)) is not None:
+            properties.setdefault(one.name, made)
+        else:
+            _put(properties, _FD, one, rules)
     message_id, stamp = headers.get("JMSMessageID"), headers.get("JMSTimestamp")
     if isinstance(message_id, str):
         properties.setdefault(_MESSAGE_ID, message_id)
     for one in event.variable_header:
         if one.name not in _STANDARD:
             _put(properties, _OHF, one, rules)
-    body = _body_as(_KINDS[event.type_name[1:]], event.remainder_of_body, rules)
+    body = _body_of(event.remainder_of_body, rules)
+    if event.remainder_of_body.type.plain.kind in _NOTHING and event.type_name == "%Message":
+        body = _Body(MessageType.MESSAGE, b"", (), None)
     expires = left is not None and isinstance(stamp, int)
     count = headers.get(_COUNT, 1)
     return JmsMessage(
@@ -697,21 +692,6 @@ def _restored(
     )
 
 
-def _facts(event: StructuredEvent, rules: BridgeRules) -> _Facts:
-    headers: dict[str, Value] = {}
-    properties: dict[str, PropertyValue] = {}
-    for one in event.filterable_data:
-        kind = _HEADERS.get(one.name)
-        value = one.value.value
-        if kind is not None and (value is None or type(value) is kind):
-            headers.setdefault(one.name, value)
-        elif is_property_name(one.name) and (made := _java(one.value.type, value, rules)) is not None:
-            properties.setdefault(one.name, made)
-        else:
-            _put(properties, _FD, one, rules)
-    return _Facts(headers, properties)
-
-
 def _destination(text: Value) -> Destination | None:
     """A destination from its text; None if there is none, or the text is not one."""
     kind, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
@@ -719,16 +699,6 @@ def _destination(text: Value) -> Destination | None:
         return KINDS[kind](name)
     except (KeyError, ConfigError):
         return None
-
-
-def _body_as(kind: MessageType, remainder: Any, rules: BridgeRules) -> _Body:
-    """The body of a message of this kind, or of the kind that fits the remainder if this one does not."""
-    found = _body_of(remainder, rules)
-    if found.kind is kind:
-        return found
-    if kind is MessageType.MESSAGE and remainder.type.plain.kind in _NOTHING:
-        return _Body(kind, b"", (), None)
-    return found
 
 
 # What a channel made, again as an event

@@ -1,46 +1,48 @@
-"""Quality of service: the properties of the Notification Service, and the tables of formal/04-10-09 as data."""
+"""Quality of service of the Notification Service, by the tables of formal/04-10-09, and the reliable delivery that it
+asks for (4.2): numbers, duplicates and retries of one logical connection.
+
+These are state machines without threads or a clock: time is an argument, in seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import ChainMap, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from mtosi_jms.bridge.events import Any, TCKind, TypeCode, Value
+from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, Value
 from mtosi_jms.errors import UnsupportedQoS
 from mtosi_jms.jms import DeliveryMode
 
 __all__ = [
     "ACKNOWLEDGMENT",
     "BEST_EFFORT",
-    "COMBINATIONS",
-    "CONNECTION_RELIABILITY",
-    "DELIVERY_RELIABILITY",
     "EVENT_RELIABILITY",
-    "LEVELS",
-    "NO_ACKNOWLEDGMENT",
     "ORDER_POLICY",
     "PERSISTENT",
-    "PRIORITY_TO_EVENT",
     "QOS_TYPES",
-    "TRANSACTION_SCOPE",
+    "SEQUENCE_NUMBER",
     "UTC",
-    "Combination",
+    "Duplicates",
+    "Resender",
+    "Retries",
     "check_qos",
     "check_types",
-    "effective",
+    "is_acknowledged",
+    "number_after",
+    "number_of",
+    "numbered",
     "priority_to_jms",
     "qos",
-    "receiver_of",
-    "with_transactions",
+    "retries_of",
 ]
 
 BEST_EFFORT: Final = 0
 PERSISTENT: Final = 1
 """Values of EventReliability and ConnectionReliability (`CosNotification`)."""
-NO_ACKNOWLEDGMENT: Final = 0
 ACKNOWLEDGMENT: Final = 1
-"""Values of DeliveryReliability (`CosNotifyCommAck`)."""
+"""A value of DeliveryReliability (`CosNotifyCommAck`); 0: none."""
 
 _SHORT: Final = TypeCode.of(TCKind.short)
 _LONG: Final = TypeCode.of(TCKind.long)
@@ -85,61 +87,19 @@ EVENT_RELIABILITY: Final[Mapping[int, DeliveryMode]] = {
 }
 """Table 2-2: EventReliability to JMSDeliveryMode, both ways (000-Q1)."""
 
-CONNECTION_RELIABILITY: Final[Mapping[tuple[int, str], str]] = {
-    (BEST_EFFORT, "topic"): "TopicSubscriber",
-    (PERSISTENT, "queue"): "QueueReceiver",
-    (PERSISTENT, "topic"): "durable TopicSubscriber",
-}
-"""Table 2-3: ConnectionReliability and model of JMS to the kind of receiver (000-Q2); other pairs are unsupported."""
-
-DELIVERY_RELIABILITY: Final[Mapping[int, bool]] = {NO_ACKNOWLEDGMENT: False, ACKNOWLEDGMENT: True}
-"""Table 2-4: DeliveryReliability to whether messages are acknowledged (000-Q3)."""
-
-PRIORITY_TO_EVENT: Final[Mapping[int, int]] = {priority: priority for priority in range(10)}
-"""Table 2-5: JMSPriority to Priority (000-Q4)."""
-
 ORDER_POLICY: Final[Mapping[int, bool]] = {0: False, 1: True, 2: True, 3: False}
 """Table 2-7: whether JMS supports AnyOrder, FifoOrder, PriorityOrder and DeadlineOrder (000-Q7)."""
 _PRIORITY: Final = 2
 
+SEQUENCE_NUMBER: Final = "SequenceNumber"
+"""The optional header field with the number of an event or batch on a logical connection."""
 
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """How acknowledgement combines with two other properties. `needed`: the combination must be supported, and loses
-    nothing. `meaningless`: the combination need not be supported."""
-
-    needed: bool = False
-    meaningless: bool = False
-
-
-COMBINATIONS: Final[Mapping[tuple[int, int], Combination]] = {
-    (BEST_EFFORT, BEST_EFFORT): Combination(),
-    (BEST_EFFORT, PERSISTENT): Combination(),
-    (PERSISTENT, BEST_EFFORT): Combination(meaningless=True),
-    (PERSISTENT, PERSISTENT): Combination(needed=True),
-}
-"""Table 4-1: EventReliability and ConnectionReliability, with acknowledgement (000-A7)."""
-
-LEVELS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
-    ("DeliveryReliability", "Retries", "RetryInterval"), ("proxy", "admin", "channel")
-)
-"""Table 4-2: the levels at which reliable delivery is set, in order of precedence; never in an event."""
-
-_CLIENTS: Final = ("PushSupplier", "PullConsumer")
-_SERVERS: Final = ("PushConsumer", "PullSupplier")
-TRANSACTION_SCOPE: Final[Mapping[str, frozenset[str]]] = {
-    f"{kind}Proxy{role}": frozenset(
-        {"EnableTransaction", "TransactionTimeout"}
-        | {"TransactionEventSequences" if kind == "Sequence" else "TransactionEvents"}
-    )
-    for kind in ("", "Structured", "Sequence", "Typed")
-    for role in _CLIENTS
-} | {
-    f"{kind}Proxy{role}": frozenset({"EnableTransaction"})
-    for kind in ("", "Structured", "Sequence", "Typed")
-    for role in _SERVERS
-}
-"""Tables 2-10 and 4-3: the transaction properties that each kind of proxy takes (000-T9)."""
+_LAST: Final = 2**31 - 1
+_REMEMBERED: Final = 10_000
+_RETRIES: Final = 3
+_INTERVAL: Final = 5.0
+_UNITS: Final = 10_000_000
+"""TimeT counts units of 100 ns."""
 
 
 def qos(**values: Value) -> dict[str, Any]:
@@ -153,15 +113,6 @@ def qos(**values: Value) -> dict[str, Any]:
 def priority_to_jms(priority: int) -> int:
     """Table 2-6: Priority to JMSPriority. It omits -32768, which becomes 0 like its neighbours (000-Q5, 000-X13)."""
     return min(max(priority, 0), 9)
-
-
-def receiver_of(connection_reliability: int, model: str) -> str:
-    """The kind of receiver from JMS, by table 2-3. `model`: `queue` or `topic`. Raises UnsupportedQoS: the table has no
-    such pair: a receiver of a queue never has best effort."""
-    found = CONNECTION_RELIABILITY.get((connection_reliability, model))
-    if found is None:
-        raise UnsupportedQoS(f"{connection_reliability!r} cannot be had from a {model}", ["ConnectionReliability"])
-    return found
 
 
 def check_types(asked: Mapping[str, Any]) -> None:
@@ -186,45 +137,167 @@ def check_qos(asked: Mapping[str, Any], model: str, *, fifo_within_priority: boo
         UnsupportedQoS: the standard has no such name, a value has a wrong type, or the tables exclude the request.
     """
     check_types(asked)
-    for name, table in (("EventReliability", EVENT_RELIABILITY), ("DeliveryReliability", DELIVERY_RELIABILITY)):
-        if name in asked and asked[name].value not in table:
+    for name in ("EventReliability", "ConnectionReliability", "DeliveryReliability"):
+        if name in asked and asked[name].value not in (0, 1):
             raise UnsupportedQoS(f"{asked[name].value!r} is none of its values", [name])
-    if (connection := _number(asked, "ConnectionReliability")) is not None:
-        receiver_of(connection, model)
-    if (order := _number(asked, "OrderPolicy")) is not None:
+    if model == "queue" and _whole(asked, "ConnectionReliability") == BEST_EFFORT:  # table 2-3 (000-Q2)
+        raise UnsupportedQoS("a receiver of a queue never has best effort", ["ConnectionReliability"])
+    if (order := _whole(asked, "OrderPolicy")) is not None:
         if not ORDER_POLICY.get(order, False):
             raise UnsupportedQoS("JMS keeps the order of sending: FifoOrder or PriorityOrder", ["OrderPolicy"])
         if order == _PRIORITY and not fifo_within_priority:
             raise UnsupportedQoS(
                 "the channel does not keep the order of events of one priority: use FifoOrder", ["OrderPolicy"]
             )
-    if DELIVERY_RELIABILITY[_number(asked, "DeliveryReliability") or NO_ACKNOWLEDGMENT]:
-        both = (_number(asked, "EventReliability"), _number(asked, "ConnectionReliability"))
+    if _whole(asked, "DeliveryReliability") == ACKNOWLEDGMENT:  # tables 2-4 and 4-1 (000-Q3, 000-A7)
+        both = (_whole(asked, "EventReliability"), _whole(asked, "ConnectionReliability"))
         if both != (PERSISTENT, PERSISTENT):
             raise UnsupportedQoS(
                 "acknowledgement needs both to be Persistent", ["EventReliability", "ConnectionReliability"]
             )
 
 
-def _number(properties: Mapping[str, Any], name: str) -> int | None:
+def _whole(properties: Mapping[str, Any], name: str) -> int | None:
     found = properties.get(name)
     return found.value if found is not None and isinstance(found.value, int) else None
 
 
-def effective(name: str, levels: Mapping[str, Mapping[str, Any]]) -> Any | None:
-    """The effective property of reliable delivery for a proxy: its own, else its admin's, else the channel's (000-A16).
-    `name`: `DeliveryReliability`, `Retries` or `RetryInterval`. `levels`: the properties set at `proxy`, `admin` and
-    `channel`. Raises UnsupportedQoS: it is another property, or cannot be set at a level."""
-    order = LEVELS.get(name)
-    if order is None:
-        raise UnsupportedQoS("it is none of reliable delivery", [name])
-    wrong = [level for level, found in levels.items() if level not in order and name in found]
-    if wrong:
-        raise UnsupportedQoS(f"it cannot be set per {wrong[0]}", [name])
-    return next((levels[level][name] for level in order if name in levels.get(level, {})), None)
+def number_of(events: Sequence[StructuredEvent]) -> int | None:
+    """The SequenceNumber of an event or batch, which its first event holds; None if there is none (000-A8)."""
+    found = events[0].header(SEQUENCE_NUMBER) if events else None
+    return found.value if found is not None and isinstance(found.value, int) else None
 
 
-def with_transactions(asked: Mapping[str, Any], *, enabled: bool) -> dict[str, Any]:
-    """Properties with transactions enabled or disabled; both reliabilities change with them (000-T8)."""
-    reliability = PERSISTENT if enabled else BEST_EFFORT
-    return {**asked, **qos(EnableTransaction=enabled, EventReliability=reliability, ConnectionReliability=reliability)}
+def numbered(events: Sequence[StructuredEvent], number: int) -> tuple[StructuredEvent, ...]:
+    """The events, with the number in the first; it replaces an older number (000-A8)."""
+    kept = (one for one in events[0].variable_header if one.name != SEQUENCE_NUMBER)
+    header = (*kept, Property(SEQUENCE_NUMBER, Any(_LONG, number)))
+    return (replace(events[0], variable_header=header), *events[1:])
+
+
+def is_acknowledged(qos: Mapping[str, Any]) -> bool:
+    """Whether a proxy's quality of service has acknowledgement."""
+    found = qos.get("DeliveryReliability")
+    return found is not None and found.value == ACKNOWLEDGMENT
+
+
+def number_after(number: int) -> int:
+    """The SequenceNumber of the next event or batch of a logical connection: from 0 to 2^31-1, then again from 0
+    (000-A8)."""
+    return 0 if number == _LAST else number + 1
+
+
+@dataclass(slots=True)
+class Duplicates:
+    """Recognises duplicates by number, among the last 10,000 on one logical connection (000-A10)."""
+
+    _seen: OrderedDict[int, None] = field(default_factory=OrderedDict)
+
+    def is_new(self, number: int | None) -> bool:
+        """Whether the number was not stored before; None is always new."""
+        return number is None or number not in self._seen
+
+    def store(self, number: int | None) -> None:
+        if number is None:
+            return
+        self._seen[number] = None
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+
+
+@dataclass(slots=True)
+class Retries:
+    """Counts the retries of one thing on one logical connection (000-A13, 000-A14). `most`: the QoS Retries: most
+    repetitions of a call (000-X11). `interval`: the QoS RetryInterval, seconds."""
+
+    most: int
+    interval: float
+    made: int = 0
+
+    def after_failure(self, now: float) -> float | None:
+        """The time of the next retry; None if all failed: delivery stops, and administrators are notified (000-A15)."""
+        if self.made >= self.most:
+            return None
+        self.made += 1
+        return now + self.interval
+
+    def reset(self) -> None:
+        self.made = 0
+
+
+def retries_of(*levels: Mapping[str, Any]) -> Retries:
+    """The retries that the quality of service sets; by default 3, at intervals of 5 seconds. `levels`: the properties
+    of the proxy, its admin and the channel: the first that sets one counts (table 4-2, 000-A16)."""
+    found = ChainMap(*map(dict, levels))
+    most, interval = _whole(found, "Retries"), _whole(found, "RetryInterval")
+    return Retries(_RETRIES if most is None else most, _INTERVAL if interval is None else interval / _UNITS)
+
+
+@dataclass(slots=True)
+class _Sent:
+    events: tuple[StructuredEvent, ...]
+    again_at: float
+    retries: Retries
+
+
+@dataclass(slots=True)
+class Resender:
+    """Keeps what a supplier sent until it is acknowledged, and resends it after each RetryInterval.
+
+    Each logical connection has its own (000-A9).
+
+    Attributes:
+        limits: the most retries, and their interval.
+        is_stopped: whether all retries of an event or batch failed: nothing is sent until `restart` (000-A15).
+        number: the number of the next event or batch.
+    """
+
+    limits: Retries
+    is_stopped: bool = False
+    number: int = 0
+    _open: dict[int, _Sent] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """The number of kept events or batches."""
+        return len(self._open)
+
+    def send(self, events: Sequence[StructuredEvent], now: float) -> tuple[StructuredEvent, ...]:
+        """Numbers events that are sent for the first time, and keeps them (000-A12)."""
+        number, self.number = self.number, number_after(self.number)
+        made = numbered(events, number)
+        self._open[number] = _Sent(made, now + self.limits.interval, replace(self.limits, made=0))
+        return made
+
+    def acknowledge(self, numbers: Sequence[int]) -> None:
+        """Drops what is acknowledged. Repeated and unknown numbers are ignored (000-A10, 000-A11)."""
+        for number in numbers:
+            self._open.pop(number, None)
+
+    @property
+    def due_at(self) -> float | None:
+        """The time of the next resend; None if nothing is kept."""
+        return min((one.again_at for one in self._open.values()), default=None)
+
+    def due(self, now: float) -> tuple[StructuredEvent, ...] | None:
+        """The first events to resend now; None if there are none. It may stop delivery."""
+        for one in self._open.values():
+            if self.is_stopped or one.again_at > now:
+                continue
+            again = one.retries.after_failure(now)
+            if again is None:
+                self.is_stopped = True
+                return None
+            one.again_at = again
+            return one.events
+        return None
+
+    def forget(self) -> None:
+        """Drops everything that is kept; the numbers go on."""
+        self._open.clear()
+
+    def restart(self, now: float) -> None:
+        """Starts again after all retries failed, with the same numbers, so that nothing is taken twice."""
+        self.is_stopped = False
+        for one in self._open.values():
+            one.retries.reset()
+            one.again_at = now

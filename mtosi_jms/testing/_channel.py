@@ -19,8 +19,7 @@ from mtosi_jms.bridge.endpoints import (
     QoS,
 )
 from mtosi_jms.bridge.events import StructuredEvent
-from mtosi_jms.bridge.qos import check_types
-from mtosi_jms.bridge.reliable import Duplicates, SequenceNumbers, number_of, numbered
+from mtosi_jms.bridge.qos import Duplicates, check_types, number_after, number_of, numbered
 from mtosi_jms.errors import BridgeError, IllegalStateError, TransportError, UnsupportedQoS
 from mtosi_jms.testing._etcl import constraint_of
 
@@ -258,7 +257,7 @@ class MemorySource(_End):
         super().__init__(channel, style, grouping, qos)
         self._passes = passes
         self._own: deque[StructuredEvent] = deque()
-        self._numbers = SequenceNumbers()
+        self._number = 0
         self._given: dict[int, list[StructuredEvent]] = {}
         self._again: deque[int] = deque()
 
@@ -379,7 +378,7 @@ class MemorySource(_End):
         while len(events) < maximum and (at := next(self._positions(), None)) is not None:
             events.append(kept[at])
             del kept[at]
-        number = self._numbers.take()
+        number, self._number = self._number, number_after(self._number)
         if self.acknowledges:
             self._given[number] = events
         return number, events

@@ -12,8 +12,7 @@ import pytest
 
 from mtosi_jms.bridge import BridgeFactory, BridgeOptions, BridgeStatus, FlowStyle, MessageType
 from mtosi_jms.bridge.events import StructuredEvent
-from mtosi_jms.bridge.qos import qos
-from mtosi_jms.bridge.reliable import number_of
+from mtosi_jms.bridge.qos import number_of, qos
 from mtosi_jms.errors import TransportError, UnsupportedQoS
 from mtosi_jms.testing import MemoryChannel
 from mtosi_jms.transport import connect

@@ -246,7 +246,7 @@ def test_a_temporary_destination_comes_back_as_one() -> None:
     assert type(back.reply_to) is TemporaryQueue
 
 
-@pytest.mark.parametrize("name", ["compat", "expiry", "no_body", "profile", "enums", "restore"])
+@pytest.mark.parametrize("name", ["compat", "expiry", "no_body", "profile"])
 def test_a_switch_without_such_a_setting(name: str) -> None:
     with pytest.raises(ConfigError, match=name):
         BridgeRules(**{name: "other"})  # type: ignore[arg-type]

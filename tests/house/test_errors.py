@@ -23,7 +23,7 @@ from mtosi_jms.stubs.fmw.hdr import Header
 # Steer the module that defines them and are caught there, or by the one that asked for it: no caller sees them.
 STEERING = {
     "mtosi_codegen.passes.groups._TooLargeError",
-    "mtosi_jms.bridge._remote.Raised",
+    "mtosi_jms.bridge._objects.Raised",
     "mtosi_jms.exchange._dispatcher.Abandoned",
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",

@@ -1,4 +1,4 @@
-"""Objects that an ORB calls; Python threads of ours answer the calls.
+"""Objects on both sides of an ORB: ours, which Python threads serve, and those of peers.
 
 A call by the ORB goes into a Java queue and waits a limited time for its answer; a Python thread takes it out and
 answers. What waits is a class of Java's (`java/Call.java`), so no Python code runs in a Java thread. JPype could run
@@ -15,14 +15,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mtosi_jms.bridge._java import Java, JavaOrb, made_of
-from mtosi_jms.bridge._unread import UNREAD, interceptor
-from mtosi_jms.errors import IllegalStateError
+from mtosi_jms.errors import IllegalStateError, TransportError
 from mtosi_jms.transport.jvm import machine
 
 log = logging.getLogger(__package__)
 
 _LOOK: Final = 0.25
 """Seconds between checks whether the process ends; a servant that is closed is woken."""
+
+UNREAD: Final = "send_exception"
+"""An operation of the interceptor: an object's handler of this name gets requests that cannot be read."""
+_ATTEMPTS: Final = 5
 
 
 class Servant:
@@ -158,3 +161,79 @@ def _by_name(java: Java, handlers: dict[str, Callable[..., Any]]) -> Callable[[A
         return out
 
     return invoke
+
+
+def interceptor(orb: JavaOrb, oid: Any, call: Any) -> Any:
+    """An interceptor for failed requests to one object, which go to what takes its calls."""
+    handler = orb.java.cls("mtosi_jms.corba.Unread")(oid, call)
+    return made_of(orb.java, orb.java.omg("PortableInterceptor.ServerRequestInterceptor"), handler)
+
+
+class UnreadRequest:
+    """A request that JacORB could not read."""
+
+    def __init__(self, orb: JavaOrb, info: Any) -> None:
+        with machine.blocking():
+            field = info.getClass().getDeclaredField("request")
+            field.setAccessible(True)
+            self._request = field.get(info)
+            self._nothing = orb.java.jpype.JInt(0)
+            self.operation = str(self._request.operation())
+            self.message = bytes(self._request.get_in().getBufferCopy())
+
+    def answer(self) -> None:
+        """Answers the request as if the object had been called and had returned."""
+        with machine.blocking():
+            for name, value in (("replyStatus", self._nothing), ("sys_ex", None), ("out", None)):
+                field = self._request.getClass().getDeclaredField(name)
+                field.setAccessible(True)
+                field.set(self._request, value)
+
+
+class Raised(Exception):
+    """An exception of the IDL that a peer raised. `members`: the stream of its members, behind the id."""
+
+    def __init__(self, repository_id: str, members: Any) -> None:
+        self.repository_id = repository_id
+        self.members = members
+        super().__init__(repository_id)
+
+
+class Remote:
+    """An object behind an ORB."""
+
+    def __init__(self, orb: JavaOrb, reference: Any, name: str) -> None:
+        self.orb = orb
+        self.reference = reference
+        self.name = name
+
+    @property
+    def ior(self) -> str:
+        with self.orb.calling(self.name):
+            return str(self.orb.orb.object_to_string(self.reference))
+
+    def call(self, operation: str, *arguments: Any, gives: bool = False, waits: bool = True) -> Any:
+        """Calls an operation. `arguments`: a str is a string, anything else a reference. Returns the reference; None
+        where it is the nil reference. Raises Raised: an exception of the IDL; MtosiError: see
+        `mtosi_jms.bridge._java.error_of`."""
+        portable = "CORBA.portable"
+        again, raised = (
+            self.orb.java.omg(f"{portable}.{name}") for name in ("RemarshalException", "ApplicationException")
+        )
+        with self.orb.calling(self.name):
+            for _ in range(_ATTEMPTS):
+                out, back = self.reference._request(operation, waits), None
+                for one in arguments:
+                    out.write_string(one) if isinstance(one, str) else out.write_Object(one)
+                try:
+                    back = self.reference._invoke(out)
+                    return back.read_Object() if gives else None
+                except again:  # it was forwarded, or learnt of another charset
+                    continue
+                except raised as error:
+                    members = error.getInputStream()
+                    members.read_string()
+                    raise Raised(str(error.getId()), members) from None
+                finally:
+                    self.reference._releaseReply(back)
+        raise TransportError(f"{self.name}: forwarded too often")
