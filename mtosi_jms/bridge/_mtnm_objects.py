@@ -8,28 +8,30 @@ from typing import Final
 from lxml import etree
 
 from mtosi_jms.bridge import _mtnm_tables as tables
-from mtosi_jms.bridge._mtnm_fields import (
+from mtosi_jms.bridge._mtnm_values import (
     Field,
+    Item,
+    Reading,
     Table,
-    a_boolean,
-    a_name,
-    a_rate,
     a_text,
     chosen,
+    elements,
     extended,
     fields,
+    item_of,
+    kind_name,
+    listed,
+    members,
     native_name,
-    one_name,
-    rate_list,
 )
-from mtosi_jms.bridge._mtnm_values import Reading, elements, extensions_of, kind_name, members
 from mtosi_jms.bridge.events import Any, TCKind
 from mtosi_jms.errors import EventError
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
 from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
-from mtosi_jms.stubs.fmw.nam import NamingAttributeType
+from mtosi_jms.stubs.fmw.nam import NamingAttributeListType, NamingAttributeType
 from mtosi_jms.stubs.fmw.vob import VendorObject
+from mtosi_jms.stubs.nrb.lay import LayerRateListType
 from mtosi_jms.stubs.nrb.lp import LayeredParametersType, TransmissionParametersList
 from mtosi_jms.stubs.nrf.cc import (
     Cc,
@@ -50,31 +52,30 @@ from mtosi_jms.stubs.nrf.tl import Tl
 from mtosi_jms.xmlbind import XmlObject, decode, encode
 
 
-def _kinds(reading: Reading, name: str, path: str, value: Any) -> object:
-    found = reading.texts(path, value)
-    return EquipmentHolderTypeAcceptableEquipmentTypeList(acceptable_equipment_type=found) if found else None
-
-
-def _parameters(reading: Reading, name: str, path: str, value: Any) -> object:
+def _parameters(reading: Reading, item: Item) -> list[LayeredParametersType]:
     """Read parameters by layer: a list of structs, each with a layer rate and pairs of name and text."""
     found = []
-    for at, one in enumerate(elements(value)):
-        parts = members(one)
-        if parts is None or len(parts) != 2:
-            raise EventError(f"is not a list of parameters by layer but a {kind_name(value.type)}")
-        (_, layer), (_, pairs) = parts
-        here = f"{path}[{at}]"
+    for one in elements(item):
+        parts = members(one, 2)
+        if parts is None:
+            raise EventError(f"is not a list of parameters by layer but a {kind_name(item.type)}")
+        layer, pairs = (part._replace(name=one.name, path=one.path) for part in parts)
         found.append(
             LayeredParametersType(
-                layer_rate=reading.rate(f"{name}[{at}]", here, layer),
-                parameter_list=NameAndValueStringListType(nvs=reading.pairs(here, pairs)),
+                layer_rate=reading.rate(layer),
+                parameter_list=NameAndValueStringListType(nvs=reading.pairs(pairs)),
             )
         )
-    return TransmissionParametersList(transmission_parameters=list(found)) if found else None
+    return found
+
+
+def _one_name(reading: Reading, item: Item) -> list[NamingAttributeType]:
+    found = reading.name(item)
+    return [] if found is None else [found]
 
 
 _COMMON: Final = {
-    "name": Field("name", a_name),
+    "name": Field("name", Reading.name),
     "userLabel": Field("user_label", a_text),
     "nativeEMSName": Field("alias_name_list", native_name),
     "owner": Field("owner", a_text),
@@ -83,10 +84,12 @@ _POINT: Final = {
     **_COMMON,
     "direction": Field("direction", chosen(tables.DIRECTIONALITY)),
     "tpProtectionAssociation": Field("tp_protection_association", chosen(tables.ASSOCIATION)),
-    "edgePoint": Field("is_edge_point", a_boolean),
-    "transmissionParams": Field("transmission_parameters_list", _parameters),
-    "ingressTransmissionDescriptorName": Field("ingress_tmd_ref", a_name),
-    "egressTransmissionDescriptorName": Field("egress_tmd_ref", a_name),
+    "edgePoint": Field("is_edge_point", Reading.boolean),
+    "transmissionParams": Field(
+        "transmission_parameters_list", listed(_parameters, TransmissionParametersList, "transmission_parameters")
+    ),
+    "ingressTransmissionDescriptorName": Field("ingress_tmd_ref", Reading.name),
+    "egressTransmissionDescriptorName": Field("egress_tmd_ref", Reading.name),
 }
 _CONNECTION_POINT: Final = {
     **_POINT,
@@ -103,8 +106,10 @@ OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
                 "version": Field("software_version", a_text),
                 "productName": Field("product_name", a_text),
                 "communicationState": Field("communication_state", chosen(tables.COMMUNICATION)),
-                "emsInSyncState": Field("is_in_sync_state", a_boolean),
-                "supportedRates": Field("supported_connection_layer_rate_list", rate_list),
+                "emsInSyncState": Field("is_in_sync_state", Reading.boolean),
+                "supportedRates": Field(
+                    "supported_connection_layer_rate_list", listed(Reading.rates, LayerRateListType, "layer_rate")
+                ),
             }
         ),
     ),
@@ -113,7 +118,7 @@ OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
         Table(
             {
                 **_COMMON,
-                "alarmReportingIndicator": Field("is_reporting_alarms", a_boolean),
+                "alarmReportingIndicator": Field("is_reporting_alarms", Reading.boolean),
                 "serviceState": Field("resource_fulfillment_state", chosen(tables.SERVICE_STATE)),
                 "expectedEquipmentObjectType": Field("expected_equipment_object_type", a_text),
                 "installedEquipmentObjectType": Field("installed_equipment_object_type", a_text),
@@ -128,12 +133,15 @@ OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
         Table(
             {
                 **_COMMON,
-                "alarmReportingIndicator": Field("is_reporting_alarms", a_boolean),
+                "alarmReportingIndicator": Field("is_reporting_alarms", Reading.boolean),
                 "holderType": Field(
                     "holder_type", extended(tables.HOLDER, EquipmentHolderTypeType, EquipmentHolderEnumType.MINOR_EXT)
                 ),
-                "expectedOrInstalledEquipment": Field("expected_or_installed_equipment_ref", a_name),
-                "acceptableEquipmentTypeList": Field("acceptable_equipment_type_list", _kinds),
+                "expectedOrInstalledEquipment": Field("expected_or_installed_equipment_ref", Reading.name),
+                "acceptableEquipmentTypeList": Field(
+                    "acceptable_equipment_type_list",
+                    listed(Reading.texts, EquipmentHolderTypeAcceptableEquipmentTypeList, "acceptable_equipment_type"),
+                ),
                 "holderState": Field("holder_state", chosen(tables.HOLDER_STATE)),
             }
         ),
@@ -147,10 +155,10 @@ OBJECTS: Final[Mapping[str, tuple[type[CommonObjectInfoType], Table]]] = {
             {
                 **_COMMON,
                 "direction": Field("direction", chosen(tables.DIRECTION)),
-                "rate": Field("layer_rate", a_rate),
-                "aEndTP": Field("a_end_tp_ref_list", one_name),
-                "zEndTP": Field("z_end_tp_ref_list", one_name),
-                "alarmReportingIndicator": Field("is_reporting_alarms", a_boolean),
+                "rate": Field("layer_rate", Reading.rate),
+                "aEndTP": Field("a_end_tp_ref_list", listed(_one_name, NamingAttributeListType, "name")),
+                "zEndTP": Field("z_end_tp_ref_list", listed(_one_name, NamingAttributeListType, "name")),
+                "alarmReportingIndicator": Field("is_reporting_alarms", Reading.boolean),
             }
         ),
     ),
@@ -162,24 +170,14 @@ _STATES: Final = "ituArcStateAndStatusList"
 
 _OTHER: Final[tuple[type[CommonObjectInfoType], Table]] = (VendorObject, Table(_COMMON))
 
-CROSS_CONNECTION: Final = Table(
-    {
-        "active": Field("is_active", a_boolean),
-        "direction": Field("direction", chosen(tables.DIRECTION)),
-        "ccType": Field("cc_type", chosen(tables.SHAPE)),
-    }
-)
-"""The fields for the members of MTNM's cross connections, except the lists of their ends."""
 
-
-def object_of(reading: Reading, kind: str | None, path: str, parts: Iterable[tuple[str, Any]]) -> CommonObjectInfoType:
+def object_of(reading: Reading, kind: str | None, items: Iterable[Item]) -> CommonObjectInfoType:
     """Return an object of a type with these attributes; its vendor extensions hold those that MTOSI does not have.
     `kind`: MTOSI's type; one without a class is a vendor object."""
     cls, table = OBJECTS.get(kind or "", _OTHER)
     inner = Reading(reading.charset, reading.findings)
-    found = fields(inner, path, parts, table)
-    made = cls(**found)
-    made.vendor_extensions = extensions_of(inner.kept)
+    made: CommonObjectInfoType = cls(**fields(inner, items, table))
+    made.vendor_extensions = inner.extensions()
     return made
 
 
@@ -196,63 +194,57 @@ def _complete(one: XmlObject) -> XmlObject:
     return decode(etree.tostring(root), type(one))
 
 
-def created(reading: Reading, kind: str | None, body: Any) -> CommonObjectInfoType | None:
+def created(reading: Reading, kind: str | None, body: Item) -> CommonObjectInfoType | None:
     """Read the remainder of an event's body as the new object; None for an empty body. Keep anything else."""
     if body.type.plain.kind in (TCKind.null, TCKind.void):
         return None
     try:
-        found = reading.bare("remainder_of_body", "remainder_of_body", body)
+        found = reading.bare(body)
         parts = members(found)
         if parts is None:
             raise EventError(f"is not an object but a {kind_name(found.type)}")
     except EventError as exc:
-        reading.keep("remainder_of_body", "remainder_of_body", body, exc.message)
+        reading.keep(body, exc.message)
         return None
-    return object_of(reading, kind, "remainder_of_body", parts)
+    return object_of(reading, kind, parts)
 
 
-def attributes(reading: Reading, kind: str | None, path: str, value: Any) -> CommonObjectInfoType | None:
+def attributes(reading: Reading, kind: str | None, item: Item) -> CommonObjectInfoType | None:
     """Return an object with the attributes of a list of names and values; None for an empty list. Raises EventError: it
     is not such a list."""
-    parts: list[tuple[str, Any]] = []
-    for one in elements(value):
-        pair = members(one)
-        if pair is None or len(pair) != 2 or not isinstance(pair[0][1].value, str):
-            raise EventError(f"is not a list of names and values but a {kind_name(value.type)}")
-        held = pair[1][1]
-        parts.append((pair[0][1].value, held.value if isinstance(held.value, Any) else held))
-    return object_of(reading, kind, path, parts) if parts else None
+    parts: list[Item] = []
+    for one in elements(item):
+        pair = members(one, 2)
+        if pair is None or not isinstance(pair[0].value, str):
+            raise EventError(f"is not a list of names and values but a {kind_name(item.type)}")
+        held = pair[1]
+        parts.append(
+            item_of(item.path, pair[0].value, held.value if isinstance(held.value, Any) else Any(held.type, held.value))
+        )
+    return object_of(reading, kind, parts) if parts else None
 
 
-def route(reading: Reading, name: str, path: str, value: Any) -> RouteType:
+def route(reading: Reading, item: Item) -> RouteType:
     """Read a route: a list of cross connections. Raises EventError: it is not such a list."""
     found: list[CrossConnectType] = []
-    for at, one in enumerate(elements(value)):
+    for one in elements(item):
         parts = members(one)
         if parts is None:
-            raise EventError(f"is not a list of cross connections but a {kind_name(value.type)}")
-        found.append(_connection(reading, f"{path}[{at}]", parts))
+            raise EventError(f"is not a list of cross connections but a {kind_name(item.type)}")
+        inner = Reading(reading.charset, reading.findings)
+        made = Cc(**fields(inner, parts, CROSS_CONNECTION))
+        made.vendor_extensions = inner.extensions()
+        found.append(made)
     return RouteType(cc_list=CrossConnectListType(cc=found))
 
 
-def _connection(reading: Reading, path: str, parts: list[tuple[str, Any]]) -> Cc:
-    inner = Reading(reading.charset, reading.findings)
-    ends: dict[str, list[NamingAttributeType]] = {"aEndNameList": [], "zEndNameList": []}
-    rest: list[tuple[str, Any]] = []
-    for name, value in parts:
-        if name not in ends:
-            rest.append((name, value))
-            continue
-        try:
-            listed = inner.names(f"{path}.{name}", value)
-        except EventError as exc:
-            inner.keep(name, f"{path}.{name}", value, exc.message)
-        else:
-            ends[name] = [] if listed is None else [one for one in listed.name if isinstance(one, NamingAttributeType)]
-    made = Cc(**fields(inner, path, rest, CROSS_CONNECTION))
-    if ends["aEndNameList"]:
-        made.a_end_ref_list = CrossConnectTypeAEndRefList(a_end_name=ends["aEndNameList"])
-    if ends["zEndNameList"]:
-        made.z_end_ref_list = CrossConnectTypeZEndRefList(z_end_name=ends["zEndNameList"])
-    made.vendor_extensions = extensions_of(inner.kept)
-    return made
+CROSS_CONNECTION: Final = Table(
+    {
+        "active": Field("is_active", Reading.boolean),
+        "direction": Field("direction", chosen(tables.DIRECTION)),
+        "ccType": Field("cc_type", chosen(tables.SHAPE)),
+        "aEndNameList": Field("a_end_ref_list", listed(Reading.names, CrossConnectTypeAEndRefList, "a_end_name")),
+        "zEndNameList": Field("z_end_ref_list", listed(Reading.names, CrossConnectTypeZEndRefList, "z_end_name")),
+    }
+)
+"""The members of MTNM's cross connections."""

@@ -15,28 +15,29 @@ from typing import Final, TypeAlias
 
 from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.bridge import _mtnm_tables as tables
-from mtosi_jms.bridge._mtnm_fields import (
+from mtosi_jms.bridge._mtnm_objects import attributes, complete_for_4_0, created, route
+from mtosi_jms.bridge._mtnm_values import (
     Field,
+    Finding,
+    FindingKind,
+    Item,
+    Reading,
     Table,
-    a_boolean,
-    a_count,
-    a_name,
-    a_number,
-    a_rate,
     a_text,
-    a_time,
     chosen,
+    elements,
     extended,
     fields,
+    item_of,
+    kind_name,
+    listed,
+    members,
     name_list,
     native_name,
     object_type,
-    place_of,
 )
-from mtosi_jms.bridge._mtnm_objects import attributes, complete_for_4_0, created, route
-from mtosi_jms.bridge._mtnm_values import Finding, FindingKind, Reading, elements, kind_name, members
 from mtosi_jms.bridge._options import EventLoss
-from mtosi_jms.bridge.events import Any, StructuredEvent, TCKind
+from mtosi_jms.bridge.events import StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
 from mtosi_jms.exchange.messages import moment
 from mtosi_jms.jms import JmsMessage
@@ -175,7 +176,7 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
         reading.kept.append(("event_name", reading.clean(event.event_name)))
     kind = _KINDS[real]
     try:
-        found = fields(reading, _DATA, [(one.name, one.value) for one in event.filterable_data], kind.table)
+        found = fields(reading, [item_of(_DATA, one.name, one.value) for one in event.filterable_data], kind.table)
         if kind.prepare is not None:
             kind.prepare(reading, found, event)
         if not kind.reads_body:
@@ -225,35 +226,43 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
     quiet = Reading(reading.charset)
     fields_of: dict[str, typing.Any] = {"type": quiet.clean(event.type_name)}
     for one in event.filterable_data:
+        item = item_of(_DATA, one.name, one.value)
         real = _VENDOR.spelled(one.name) or one.name
         target = _VENDOR.fields.get(real)
         if target is not None and target.target not in fields_of:
             try:
-                read = target.read(quiet, one.name, "", quiet.bare(one.name, "", one.value))
+                read = target.read(quiet, quiet.bare(item))
             except EventError:
                 read = None
             if read is not None:
                 fields_of[target.target] = read
-                told = Finding(FindingKind.SPELLING, place_of(_DATA, one.name), f"was read as {real}")
+                told = Finding(FindingKind.SPELLING, item.path, f"was read as {real}")
                 if real != one.name and told not in reading.findings:
                     reading.findings.insert(-1, told)  # the last one says why it is a VendorNotification
                 continue
-        quiet.kept.extend(quiet.shown(one.name, one.value))
+        quiet.kept.extend(quiet.shown(item))
     if event.event_name:
         quiet.kept.append(("event_name", quiet.clean(event.event_name)))
-    if event.remainder_of_body.type.plain.kind not in (TCKind.null, TCKind.void):
-        quiet.kept.extend(quiet.shown(_BODY, event.remainder_of_body))
+    body = _body_of(event)
+    if body.type.plain.kind not in (TCKind.null, TCKind.void):
+        quiet.kept.extend(quiet.shown(body))
     made = VendorNotification(**fields_of, vendor_extensions=quiet.extensions())
     return Mapped(made, tuple(reading.findings), event.type_name, category)
 
 
-_VENDOR: Final = Table({"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time)})
+_VENDOR: Final = Table(
+    {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", Reading.moment)}
+)
+
+
+def _body_of(event: StructuredEvent) -> Item:
+    return Item(_BODY, _BODY, event.remainder_of_body.type, event.remainder_of_body.value)
 
 
 def _body_kept(reading: Reading, event: StructuredEvent) -> None:
-    body = event.remainder_of_body
+    body = _body_of(event)
     if body.type.plain.kind not in (TCKind.null, TCKind.void):
-        reading.keep(_BODY, _BODY, body, "MTOSI has no field for it")
+        reading.keep(body, "MTOSI has no field for it")
 
 
 def _typed(reading: Reading, found: Fields, event: StructuredEvent) -> None:
@@ -325,7 +334,7 @@ _ALERT_NEEDS: Final[tuple[tuple[str, str, Callable[[], object]], ...]] = (
 
 def _creation(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     _named(reading, found, event)
-    whole = created(reading, found.get("object_type"), event.remainder_of_body)
+    whole = created(reading, found.get("object_type"), _body_of(event))
     found["object"] = None if whole is None else AnyListType(any_=[whole])
 
 
@@ -345,13 +354,13 @@ def _change(listed: Callable[..., object]) -> Callable[[Reading, Fields, Structu
 
     def prepare(reading: Reading, found: Fields, event: StructuredEvent) -> None:
         _named(reading, found, event)
-        given: Any | None = found.pop("_attributes", None)
+        given: Item | None = found.pop("_attributes", None)
         if given is None:
             return
         try:
-            whole = attributes(reading, found.get("object_type"), f"{_DATA}.attributeList", given)
+            whole = attributes(reading, found.get("object_type"), given)
         except EventError as exc:
-            reading.keep("attributeList", f"{_DATA}.attributeList", given, exc.message)
+            reading.keep(given, exc.message)
             return
         if whole is not None:
             found["attribute_list"] = listed(any_=[whole])
@@ -370,12 +379,12 @@ def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> None:
 
 def _route_change(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     _named(reading, found, event)
-    body = event.remainder_of_body
+    body = _body_of(event)
     if "route" not in found and body.type.plain.kind is TCKind.sequence:
         try:
-            found["route"] = route(reading, _BODY, _BODY, Any(body.type.plain, body.value))
+            found["route"] = route(reading, body)
         except EventError as exc:
-            reading.keep(_BODY, _BODY, body, exc.message)
+            reading.keep(body, exc.message)
     else:
         _body_kept(reading, event)
 
@@ -390,12 +399,11 @@ def _backup(reading: Reading, found: Fields, event: StructuredEvent) -> None:
     found["status"] = status
 
 
-def _backup_status(reading: Reading, name: str, path: str, value: Any) -> object:
-    parts = members(value)
+def _backup_status(reading: Reading, item: Item) -> object:
+    parts = members(item)
     if parts is None:
-        return BackupStatusType(operation_status=reading.choice(path, value, tables.BACKUP))  # type: ignore[arg-type]
-    inner = fields(reading, path, parts, _BACKUP_STATUS)
-    return BackupStatusType(**inner)
+        return BackupStatusType(operation_status=reading.choice(item, tables.BACKUP))  # type: ignore[arg-type]
+    return BackupStatusType(**fields(reading, parts, _BACKUP_STATUS))
 
 
 _BACKUP_STATUS: Final = Table(
@@ -407,55 +415,34 @@ _BACKUP_STATUS: Final = Table(
 )
 
 
-def _as_it_is(reading: Reading, name: str, path: str, value: Any) -> object:
-    return value
-
-
-def _information(reading: Reading, name: str, path: str, value: Any) -> object:
+def _information(reading: Reading, item: Item) -> object:
     """Additional information: its names and texts as one value of the list."""
-    found = reading.pairs(path, value)
-    return NameAndAnyValueType(name=name, any_=[NvsList(nvs=found)]) if found else None
+    found = reading.pairs(item)
+    return NameAndAnyValueType(name=item.name, any_=[NvsList(nvs=found)]) if found else None
 
 
-def _monitored(reading: Reading, name: str, path: str, value: Any) -> object:
-    found = reading.pairs(path, value)
-    return NameAndValueStringListType(nvs=found) if found else None
-
-
-def _problems(reading: Reading, name: str, path: str, value: Any) -> object:
-    found = reading.texts(path, value)
-    return SpecificProblemListType(specific_problem=found) if found else None
-
-
-def _actions(reading: Reading, name: str, path: str, value: Any) -> object:
-    found = reading.texts(path, value)
-    return ProposedRepairActionListType(proposed_repair_action=found) if found else None
-
-
-def _correlated(reading: Reading, name: str, path: str, value: Any) -> object:
+def _correlated(reading: Reading, item: Item) -> list[CorrelatedNotificationsType]:
     """Correlated notifications: structs of an object's name and of notification ids."""
     found: list[CorrelatedNotificationsType] = []
-    for at, one in enumerate(elements(value)):
-        parts = members(one)
-        if parts is None or len(parts) != 2:
-            raise EventError(f"is not a list of correlated notifications but a {kind_name(value.type)}")
-        source = reading.name(f"{path}[{at}]", parts[0][1])
+    for one in elements(item):
+        parts = members(one, 2)
+        if parts is None:
+            raise EventError(f"is not a list of correlated notifications but a {kind_name(item.type)}")
+        source = reading.name(parts[0])
         if source is None:
             raise EventError("names no object")
-        ids = reading.texts(f"{path}[{at}]", parts[1][1])
-        found.append(
-            CorrelatedNotificationsType(name=source, notif_ids=NotificationIdentifierListType(notification_id=ids))
-        )
-    return CorrelatedNotificationListType(correlated_notifications=found) if found else None
+        ids = NotificationIdentifierListType(notification_id=reading.texts(parts[1]))
+        found.append(CorrelatedNotificationsType(name=source, notif_ids=ids))
+    return found
 
 
-def _step(reading: Reading, name: str, path: str, value: Any) -> object:
+def _step(reading: Reading, item: Item) -> object:
     """Read the step of a route change; a name of MTOSI may be in any spelling."""
-    text = reading.text(path, value).strip()
+    text = reading.text(item).strip()
     letters = text.replace("_", "").casefold()
     exact = next((one for one in _STEPS if letters.endswith(one.casefold())), text)
     if exact != text:
-        reading.note(FindingKind.SPELLING, path, f"{text[:40]!r} was read as {exact}")
+        reading.note(FindingKind.SPELLING, item.path, f"{text[:40]!r} was read as {exact}")
     return exact or None
 
 
@@ -470,25 +457,28 @@ _STEPS: Final = (
     "RouteSetToIntended",
 )
 
-_ALL: Final = {"notificationId": Field("notification_id", a_text), "neTime": Field("source_time", a_time, strict=True)}
-_TIMED: Final = {**_ALL, "emsTime": Field("os_time", a_time, strict=True)}
+_ALL: Final = {
+    "notificationId": Field("notification_id", a_text),
+    "neTime": Field("source_time", Reading.moment, strict=True),
+}
+_TIMED: Final = {**_ALL, "emsTime": Field("os_time", Reading.moment, strict=True)}
 _OBJECT: Final = {
     **_TIMED,
-    "objectName": Field("object_name", a_name, needed=True),
+    "objectName": Field("object_name", Reading.name, needed=True),
     "objectType": Field("_type", object_type),
     "objectTypeQualifier": Field("_qualifier", a_text),
 }
-_EDGE: Final = {**_OBJECT, "edgePointRelated": Field("is_edge_point_related", a_boolean)}
+_EDGE: Final = {**_OBJECT, "edgePointRelated": Field("is_edge_point_related", Reading.boolean)}
 _EDGE_SPELLINGS: Final = {"edgePoint": "edgePointRelated", "isEdgePointRelated": "edgePointRelated"}
-_CHANGE: Final = {**_EDGE, "attributeList": Field("_attributes", _as_it_is)}
+_CHANGE: Final = {**_EDGE, "attributeList": Field("_attributes", lambda _, item: item)}
 
 _ALARM: Final = Table(
     {
         **_EDGE,
         "nativeEMSName": Field("alias_name_list", native_name),
-        "isClearable": Field("is_clearable", a_boolean),
-        "layerRate": Field("layer_rate", a_rate),
-        "probableCause": Field("probable_cause", lambda reading, _, path, value: reading.cause(path, value)),
+        "isClearable": Field("is_clearable", Reading.boolean),
+        "layerRate": Field("layer_rate", Reading.rate),
+        "probableCause": Field("probable_cause", Reading.cause),
         "probableCauseQualifier": Field("_cause_qualifier", a_text),
         "nativeProbableCause": Field("native_probable_cause", a_text),
         "perceivedSeverity": Field("perceived_severity", chosen(tables.SEVERITY), needed=True),
@@ -497,15 +487,26 @@ _ALARM: Final = Table(
         "additionalText": Field("additional_text", a_text),
         "additionalInfo": Field("_info", _information),
         "acknowledgeIndication": Field("acknowledge_indication", chosen(tables.ACKNOWLEDGE)),
-        "rcaiIndicator": Field("root_cause_alarm_indication", a_boolean),
+        "rcaiIndicator": Field("root_cause_alarm_indication", Reading.boolean),
         "X.733::EventType": Field("x733_event_type", a_text),
-        "X.733::SpecificProblems": Field("x733_specific_problems", _problems),
+        "X.733::SpecificProblems": Field(
+            "x733_specific_problems",
+            listed(Reading.texts, SpecificProblemListType, "specific_problem"),
+        ),
         "X.733::BackedUpStatus": Field("x733_backed_up_status", a_text),
-        "X.733::BackUpObject": Field("x733_back_up_object_ref", a_name),
+        "X.733::BackUpObject": Field("x733_back_up_object_ref", Reading.name),
         "X.733::TrendIndication": Field("x733_trend_indication", a_text),
-        "X.733::CorrelatedNotifications": Field("x733_correlated_notification_list", _correlated),
-        "X.733::MonitoredAttributes": Field("x733_monitored_attribute_list", _monitored),
-        "X.733::ProposedRepairActions": Field("x733_proposed_repair_action_list", _actions),
+        "X.733::CorrelatedNotifications": Field(
+            "x733_correlated_notification_list",
+            listed(_correlated, CorrelatedNotificationListType, "correlated_notifications"),
+        ),
+        "X.733::MonitoredAttributes": Field(
+            "x733_monitored_attribute_list", listed(Reading.pairs, NameAndValueStringListType, "nvs")
+        ),
+        "X.733::ProposedRepairActions": Field(
+            "x733_proposed_repair_action_list",
+            listed(Reading.texts, ProposedRepairActionListType, "proposed_repair_action"),
+        ),
         "X.733::AdditionalInfo": Field("_x733_info", _information),
     },
     {**_EDGE_SPELLINGS, "serviceAffact": "serviceAffecting", "serviceAffect": "serviceAffecting"},
@@ -514,14 +515,14 @@ _ALERT: Final = Table(
     {
         **_EDGE,
         "nativeEMSName": Field("alias_name_list", native_name),
-        "isClearable": Field("is_clearable", a_boolean),
+        "isClearable": Field("is_clearable", Reading.boolean),
         "perceivedSeverity": Field("perceived_severity", chosen(tables.SEVERITY), needed=True),
-        "layerRate": Field("layer_rate", a_rate),
+        "layerRate": Field("layer_rate", Reading.rate),
         "granularity": Field("granularity", chosen(tables.GRANULARITY)),
         "pmParameterName": Field("pm_parameter_name", a_text),
         "pmLocation": Field("pm_location", chosen(tables.LOCATION)),
         "thresholdType": Field("_threshold", chosen(tables.THRESHOLD)),
-        "value": Field("threshold_value", a_number),
+        "value": Field("threshold_value", Reading.number),
         "unit": Field("threshold_unit", a_text),
         "acknowledgeIndication": Field("acknowledge_indication", chosen(tables.ALERT_ACKNOWLEDGE)),
     },
@@ -534,11 +535,11 @@ _SWITCH: Final = Table(
             "protection_type", extended(tables.PROTECTION, ProtectionTypeType, ProtectionTypeEnumType.VENDOR_EXT)
         ),
         "switchReason": Field("switch_reason", chosen(tables.SWITCH_REASON)),
-        "layerRate": Field("layer_rate", a_rate),
-        "groupName": Field("pg_ref", a_name),
-        "protectedTP": Field("protected_tp_ref", a_name, needed=True),
-        "switchAwayFromTP": Field("switch_away_from_tp_ref", a_name, needed=True),
-        "switchToTP": Field("switch_to_tp_ref", a_name),
+        "layerRate": Field("layer_rate", Reading.rate),
+        "groupName": Field("pg_ref", Reading.name),
+        "protectedTP": Field("protected_tp_ref", Reading.name, needed=True),
+        "switchAwayFromTP": Field("switch_away_from_tp_ref", Reading.name, needed=True),
+        "switchToTP": Field("switch_to_tp_ref", Reading.name),
     }
 )
 _EQUIPMENT_SWITCH: Final = Table(
@@ -556,10 +557,10 @@ _EQUIPMENT_SWITCH: Final = Table(
             "switch_reason",
             extended(tables.EQUIPMENT_REASON, EquipmentSwitchReasonType, EquipmentSwitchReasonEnumType.VENDOR_EXT),
         ),
-        "ePGPName": Field("epg_ref", a_name),
-        "protectedE": Field("protected_equipment_ref", a_name),
-        "switchAwayFromE": Field("switch_away_from_equipment_ref", a_name),
-        "switchToE": Field("switch_to_equipment_ref", a_name),
+        "ePGPName": Field("epg_ref", Reading.name),
+        "protectedE": Field("protected_equipment_ref", Reading.name),
+        "switchAwayFromE": Field("switch_away_from_equipment_ref", Reading.name),
+        "switchToE": Field("switch_to_equipment_ref", Reading.name),
     },
     {"protectionType": "eProtectionGroupType", "switchReason": "eSwitchReason", "groupName": "ePGPName"},
 )
@@ -589,9 +590,9 @@ _KINDS: Final[Mapping[str, _Kind]] = {
         Table(
             {
                 **_TIMED,
-                "objectName": Field("_object_name", a_name, needed=True),
+                "objectName": Field("_object_name", Reading.name, needed=True),
                 "discoveredName": Field("discovered_name", a_text),
-                "edgePointRelated": Field("is_edge_point_related", a_boolean),
+                "edgePointRelated": Field("is_edge_point_related", Reading.boolean),
             },
             _EDGE_SPELLINGS,
         ),
@@ -627,7 +628,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
                 **_ALL,
                 "fileName": Field("file_name", a_text),
                 "transferStatus": Field("transfer_status", chosen(tables.TRANSFER)),
-                "percentComplete": Field("percent_complete", a_count),
+                "percentComplete": Field("percent_complete", Reading.count),
                 "failureReason": Field("failure_reason", a_text),
             }
         ),
@@ -642,7 +643,7 @@ _KINDS: Final[Mapping[str, _Kind]] = {
                 "backupStatus": Field("_status", _backup_status),
                 "operationStatus": Field("_stage", chosen(tables.BACKUP)),
                 "failureReason": Field("_reason", a_text),
-                "meName": Field("me_name", a_name),
+                "meName": Field("me_name", Reading.name),
             },
             {"objectName": "meName"},
         ),

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from mtosi_jms.bridge._mtnm_values import Reading
+from mtosi_jms.bridge._mtnm_values import Reading, item_of
 from mtosi_jms.bridge._objects import Raised, Remote, Servant
 from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.corba import CorbaChannel, Orb
@@ -328,7 +328,7 @@ def _loss(over: bool, reason: str, when: str, number: str = "") -> EventLoss:
 
 def _time(text: str) -> dt.datetime | None:
     try:
-        return Reading(None).moment("", any_of(text))
+        return Reading().moment(item_of("", "", any_of(text)))
     except EventError:
         log.info("is not a time: %.40r", text)
         return None
