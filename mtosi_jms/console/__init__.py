@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from mtosi_jms.console._exchanges import ExchangeView, Segment, State
     from mtosi_jms.console._facts import Facts, Kind
     from mtosi_jms.console._letters import DeadLetters, Letter, LetterBox
-    from mtosi_jms.console._tap import Tap
     from mtosi_jms.console._traffic import Bounds, Overview, Place, Rate, Seen, Traffic, Way
-    from mtosi_jms.console._watching import BrokerWatch, LandingWatch
+    from mtosi_jms.console._watching import BrokerWatch, LandingWatch, Tap
 
 __all__ = [
     "Bounds",
@@ -48,4 +47,4 @@ __all__ = [
     "Way",
 ]
 
-__getattr__ = names_from(__name__, __all__, "_traffic", "_tap", "_facts", "_exchanges", "_letters", "_watching", "_app")
+__getattr__ = names_from(__name__, __all__, "_traffic", "_facts", "_exchanges", "_letters", "_watching", "_app")

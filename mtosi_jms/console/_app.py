@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import json
 import logging
-import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlencode
 
+from mtosi_jms.binding.events import SEVERITIES
+from mtosi_jms.console._alarms import GRAVEST_FIRST, AlarmState, is_about
+from mtosi_jms.console._folders import Cached, Ledger, Network, read_ledger, read_network, read_tables, report_of
 from mtosi_jms.console._guard import LOGIN, Guard, throttled
-from mtosi_jms.console._landing import Cached, Landed
 from mtosi_jms.console._letter_pages import LetterPages, wanted_of
-from mtosi_jms.console._letters import DeadLetters, Spooled
+from mtosi_jms.console._letters import DeadLetters, SpooledLetters
 from mtosi_jms.console._message import message_answer
-from mtosi_jms.console._pages import render, static
+from mtosi_jms.console._pages import ROWS, part, render, static
 from mtosi_jms.console._traffic import Seen, Traffic
-from mtosi_jms.console._views import Views, part
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.gateway import Access, HttpOptions, Throttled
 from mtosi_jms.masking import without_login
+from mtosi_jms.telemetry import METRICS, Metrics
 
 try:
     from starlette.applications import Starlette
@@ -39,7 +42,24 @@ log = logging.getLogger(__name__)
 
 _TURN: Final = 0.25
 """Seconds between two sorts of the backlog."""
-_ROWS: Final = 100
+_NEIGHBOURS: Final = 1_000
+_PATIENCE: Final = 2.0
+"""Seconds in which a small network is read."""
+_SHOWN: Final = (*GRAVEST_FIRST, "CLEARED")
+assert set(_SHOWN) == set(SEVERITIES)  # noqa: S101 - a fact about two constants
+_ANY_SEVERITY: Final = {"": "any", **{name: name.lower() for name in _SHOWN}}
+_HOUR: Final = 3_600_000
+_DAY: Final = 24 * _HOUR
+_SINCE: Final = {
+    "": "any time",
+    "1h": "the last hour",
+    "24h": "the last 24 hours",
+    "yesterday": "since yesterday 00:00 UTC",
+    "7d": "the last 7 days",
+}
+_STATES: Final = {"all": "active and cleared", "active": "active", "cleared": "cleared"}
+
+
 _SORTS: Final[Mapping[str, Callable[[Seen], Any]]] = {
     "seen": lambda one: one.at_ms,
     "operation": lambda one: one.facts.operation,
@@ -48,6 +68,12 @@ _SORTS: Final[Mapping[str, Callable[[Seen], Any]]] = {
     "size": lambda one: one.size,
 }
 _SHOWS: Final = {"all": "All", "troubled": "With problems", "open": "Open", "complete": "Complete"}
+
+
+class _Gauged(NamedTuple):
+    told: str
+    labels: str
+    value: float
 
 
 class Console:
@@ -86,11 +112,14 @@ class Console:
         self.public_url = ""
         self._traffic = traffic
         self._title = without_login(title)
-        self._landings = [Landed(folder) for folder in landings]
-        boxes = [Cached(folder, partial(Spooled.of, folder), stamp=time.monotonic_ns) for folder in spools]
-        self._views = Views(traffic, self._page, landings=landings, spools=boxes, topology=topology)
+        self._landings = [Cached(folder, partial(read_ledger, folder)) for folder in landings]
+        self._network: Cached[Network] | None = None
+        if topology is not None or landings:
+            folder, read = (topology, read_tables) if topology is not None else (landings[0], read_network)
+            self._network = Cached(folder, partial(read, folder))
+        self._spools = [SpooledLetters(folder) for folder in spools]
         self._letters = LetterPages(
-            self._page, self._form, queues=dead_letters, spools=boxes, allow_actions=allow_actions
+            self._page, self._form, queues=dead_letters, spools=self._spools, allow_actions=allow_actions
         )
         pages: dict[str, Callable[[Request], Response]] = {
             "/": self._exchanges,
@@ -103,7 +132,12 @@ class Console:
             "/static/{name}": self._static,
             "/favicon.ico": self._static,  # browsers request it for pages that name none, such as the report
             LOGIN: self._login,
-            **self._views.pages,
+            "/notifications": self._notifications,
+            "/alarms": self._alarms,
+            "/health": self._health,
+            "/topology": self._topology,
+            "/topology/network": self._map,
+            "/topology/alarms": self._alarmed,
         }
         routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
         routes += [
@@ -161,17 +195,17 @@ class Console:
             (f"/landing/{at}", f"Ledger {landed.folder.name}" if more else "Ledger")
             for at, landed in enumerate(self._landings)
         ]
-        if self._views.has_network:
+        if self._network is not None:
             tabs.append(("/topology", "Topology"))
         return [*tabs, ("/health", "Health")]
 
     def _exchanges(self, request: Request) -> Response:
         show = request.query_params.get("show", "all")
         show = show if show in _SHOWS else "all"
-        found = self._traffic.exchanges(show, _ROWS)
-        missing = [landed.missing() for landed in self._landings]
+        found = self._traffic.exchanges(show, ROWS)
+        missing = [_missing_of(landed.latest()) for landed in self._landings]
         return self._page(
-            request, "exchanges", exchanges=found, show=show, shows=_SHOWS, most=_ROWS, missing_landed=missing
+            request, "exchanges", exchanges=found, show=show, shows=_SHOWS, most=ROWS, missing_landed=missing
         )
 
     def _exchange(self, request: Request) -> Response:
@@ -179,7 +213,7 @@ class Console:
         found = self._traffic.exchange(key)
         if found is None:
             return self._missing(request, "This exchange is not known, or not any more.")
-        messages = self._traffic.messages(correlation_id=key) or self._traffic.messages(key, _ROWS)
+        messages = self._traffic.messages(correlation_id=key) or self._traffic.messages(key, ROWS)
         paging, shown = part(request, messages)
         return self._page(request, "exchange", exchange=found, messages=shown, paging=paging)
 
@@ -224,26 +258,129 @@ class Console:
         return self._page(request, "destinations", places=self._traffic.places())
 
     def _landing(self, request: Request) -> Response:
-        at = request.path_params["place"]
-        if at >= len(self._landings):
+        landed = self._landed(request)
+        if landed is None:
             return self._missing(request, "There is no such landing.")
-        landed = self._landings[at]
-        return self._page(request, "landing", at=at, folder=landed.folder, ledger=landed.ledger(), most=_ROWS)
+        at = request.path_params["place"]
+        return self._page(request, "landing", at=at, folder=landed.folder, ledger=landed.get(), most=ROWS)
+
+    def _landed(self, request: Request) -> Cached[Ledger] | None:
+        at = request.path_params["place"]
+        return self._landings[at] if at < len(self._landings) else None
 
     def _report(self, request: Request) -> Response:
-        at = request.path_params["place"]
-        if at >= len(self._landings):
+        landed = self._landed(request)
+        if landed is None:
             return self._missing(request, "There is no such landing.")
         # The report is a standalone page that users can send to others: its style is inline, and it has no script.
         policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
         headers = {"Content-Security-Policy": policy}
-        return Response(self._landings[at].report(), 200, headers, "text/html; charset=utf-8")
+        return Response(report_of(landed.get(), landed.folder), 200, headers, "text/html; charset=utf-8")
 
     def _static(self, request: Request) -> Response:
         found = static(request.path_params.get("name", "icon.svg"))
         if found is None:
             return PlainTextResponse("There is no such file.\n", 404)
         return Response(found[0], headers={"Content-Type": found[1], "Cache-Control": "max-age=31536000, immutable"})
+
+    def _notifications(self, request: Request) -> Response:
+        names = ("category", "severity", "event", "object", "text")
+        given = {name: request.query_params.get(name, "").strip() for name in names}
+        counts = self._traffic.notified()
+        events, kept = self._traffic.notifications(
+            given["category"],
+            given["severity"],
+            event=given["event"],
+            about=given["object"],
+            text=given["text"],
+            most=ROWS,
+        )
+        return self._page(
+            request,
+            "notifications",
+            counts=counts,
+            categories=sorted({category for category, _ in counts}),
+            severities=[name for name in (*_SHOWN, "none") if any(name == found for _, found in counts)],
+            event_names={"": "any", **{name: name for name in self._traffic.event_names()}},
+            known=_ANY_SEVERITY | {"none": "none"},
+            given=given,
+            events=events,
+            kept=kept,
+        )
+
+    def _alarms(self, request: Request) -> Response:
+        names = ("object", "severity", "state", "since")
+        given = {name: request.query_params.get(name, "").strip() for name in names}
+        state = given["state"] if given["state"] in _STATES else "all"
+        found = self._traffic.alarms(
+            given["object"],
+            severity=given["severity"],
+            state=cast(AlarmState, state),
+            since_ms=_since(given["since"], self._traffic.now_ms),
+        )
+        paging, shown = part(request, found)
+        return self._page(
+            request,
+            "alarms",
+            given={**given, "state": state},
+            severities=_ANY_SEVERITY,
+            states=_STATES,
+            sinces=_SINCE,
+            is_part=bool(found and given["object"]) and not is_about(found[0].object_name, given["object"]),
+            alarms=shown,
+            paging=paging,
+            health=self._traffic.health(),
+        )
+
+    def _found(self) -> Network | None:
+        """The network; None if it is still being read."""
+        return None if self._network is None else self._network.latest(_PATIENCE)
+
+    def _topology(self, request: Request) -> Response:
+        network = self._found()
+        text, name = (request.query_params.get(each, "").strip() for each in ("q", "element"))
+        paging, shown = part(request, [] if network is None else network.find(text))
+        neighbours = network.neighbours(name) if network is not None and name else None
+        return self._page(
+            request,
+            "topology",
+            network=network,
+            has_network=self._network is not None,
+            text=text,
+            element=name,
+            neighbours=neighbours,
+            most=_NEIGHBOURS,
+            alarms=self._traffic.alarms(name, state="active") if neighbours is not None else (),
+            worst=self._traffic.alarmed(),
+            severities=GRAVEST_FIRST,
+            shown=shown,
+            paging=paging,
+        )
+
+    def _map(self, request: Request) -> Response:
+        network = self._found()
+        if network is None or network.problem:
+            return Response("{}", 503, media_type="application/json")
+        return _json(request, network.map, network.mark)
+
+    def _alarmed(self, request: Request) -> Response:
+        alarms = self._traffic.alarmed()
+        data = json.dumps(alarms, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
+        return _json(request, data, hashlib.sha256(data).hexdigest()[:16])
+
+    def _health(self, request: Request) -> Response:
+        health = self._traffic.health()
+        return self._page(
+            request,
+            "health",
+            health=health,
+            uptime=(self._traffic.now_ms - health.began_ms) // 1000,
+            version=_version(),
+            places=self._traffic.places(),
+            spools=self._spools,
+            roles=[(source, _gauged(metrics)) for source, metrics in health.roles.items()],
+            most=ROWS,
+        )
 
     def _login(self, request: Request) -> Response:
         if not self._guard.requires_token:
@@ -295,3 +432,38 @@ def _sorted_by(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 _DOWN: Final = ("seen", "size")
 """Columns that sort from the greatest first."""
+
+
+@cache
+def _version() -> str:
+    try:
+        return metadata.version("mtosi-jms")
+    except metadata.PackageNotFoundError:  # a checkout on the path, not installed
+        return "unknown"
+
+
+def _missing_of(ledger: Ledger | None) -> int | None:
+    """The batches missing by a ledger; None if there is none."""
+    return None if ledger is None or ledger.problem else ledger.missing
+
+
+def _gauged(metrics: Metrics) -> list[_Gauged]:
+    return [
+        _Gauged(metric.told, ", ".join(filter(None, labels)), value)
+        for metric in METRICS
+        if metric.kind != "histogram"
+        for labels, value in sorted(metrics.numbers(metric.name))
+    ]
+
+
+def _since(choice: str, now_ms: int) -> int | None:
+    """The beginning of a period, milliseconds since 1970 UTC; None for any time."""
+    starts = {"1h": now_ms - _HOUR, "24h": now_ms - _DAY, "yesterday": now_ms // _DAY * _DAY - _DAY}
+    return (starts | {"7d": now_ms - 7 * _DAY}).get(choice)
+
+
+def _json(request: Request, data: bytes, mark: str) -> Response:
+    headers = {"ETag": f'"{mark}"', "Cache-Control": "no-cache"}
+    if request.headers.get("if-none-match") == headers["ETag"]:
+        return Response(status_code=304, headers=headers)
+    return Response(data, 200, headers, "application/json")

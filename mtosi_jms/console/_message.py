@@ -13,8 +13,8 @@ from lxml import etree
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._facts import read_message
+from mtosi_jms.console._pages import Render
 from mtosi_jms.console._traffic import Seen
-from mtosi_jms.console._views import Render
 from mtosi_jms.errors import MissingExtraError, XmlError
 from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms import JmsMessage

@@ -1,4 +1,4 @@
-"""Templates of the pages, and the formats of numbers and times. All data in pages is escaped."""
+"""Templates of the pages, the formats of numbers and times, and long lists in parts. All data in pages is escaped."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
+from urllib.parse import urlencode
 
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.report import number
 
 try:
     import jinja2
+    from starlette.requests import Request
+    from starlette.responses import Response
 except ImportError as error:
     raise MissingExtraError("jinja2", "console") from error
 
 _HERE: Final = Path(__file__).parent
+ROWS: Final = 100
+"""Most entries of a list on a page."""
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 _KINDS: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 SPARK: Final = (120, 26)
@@ -108,3 +113,36 @@ _TEMPLATES.globals.update(static=static_url, spark_size=SPARK)
 def render(name: str, **context: Any) -> bytes:
     """Renders a page to bytes."""
     return _TEMPLATES.get_template(f"{name}.html.jinja").render(**context).encode("utf-8", "backslashreplace")
+
+
+class Render(Protocol):
+    """Makes the answer with a page."""
+
+    def __call__(self, request: Request, name: str, status: int = 200, **context: Any) -> Response: ...
+
+
+class Paging(NamedTuple):
+    """One page of a long list. `first`, `last`: numbers of the first and last entry, from 1; `before`, `after`: queries
+    of the pages next to it, empty if there is none."""
+
+    total: int
+    first: int
+    last: int
+    before: str
+    after: str
+
+
+def part(request: Request, found: Sequence[Any]) -> tuple[Paging, Sequence[Any]]:
+    """The page of a list that a request asks for."""
+    asked = request.query_params.get("page", "1")
+    pages = max((len(found) + ROWS - 1) // ROWS, 1)
+    page = min(max(int(asked), 1), pages) if asked.isdecimal() and len(asked) < 10 else 1
+    shown = found[(page - 1) * ROWS : page * ROWS]
+
+    def query(number: int) -> str:
+        if not 1 <= number <= pages:
+            return ""
+        return "?" + urlencode([*((k, v) for k, v in request.query_params.items() if k != "page"), ("page", number)])
+
+    first = (page - 1) * ROWS
+    return Paging(len(found), first + bool(shown), first + len(shown), query(page - 1), query(page + 1)), shown

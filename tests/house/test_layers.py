@@ -45,7 +45,7 @@ OPTIONAL = {
     "prometheus_client": ("mtosi_jms.telemetry.prometheus",),
     "py4j": ("mtosi_jms.spark",),
     "pyspark": ("mtosi_jms.spark",),
-    "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._tables"),
+    "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._folders"),
     "pandas": ("mtosi_jms.spark", "mtosi_jms.tables._read"),
     "polars": ("mtosi_jms.tables._read",),
     "duckdb": ("mtosi_jms.tables._where",),
