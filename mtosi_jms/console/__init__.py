@@ -19,7 +19,7 @@ from mtosi_jms.registry import names_from
 
 if TYPE_CHECKING:
     from mtosi_jms.console._app import Console
-    from mtosi_jms.console._exchanges import ExchangeView, Segment, State
+    from mtosi_jms.console._exchanges import Exchange, Segment, State
     from mtosi_jms.console._facts import Facts, Kind
     from mtosi_jms.console._letters import DeadLetters, Letter, LetterBox
     from mtosi_jms.console._traffic import Bounds, Overview, Place, Rate, Seen, Traffic, Way
@@ -30,7 +30,7 @@ __all__ = [
     "BrokerWatch",
     "Console",
     "DeadLetters",
-    "ExchangeView",
+    "Exchange",
     "Facts",
     "Kind",
     "LandingWatch",

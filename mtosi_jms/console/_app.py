@@ -21,7 +21,7 @@ from mtosi_jms.console._guard import LOGIN, Guard, throttled
 from mtosi_jms.console._letter_pages import LetterPages, wanted_of
 from mtosi_jms.console._letters import DeadLetters, SpooledLetters
 from mtosi_jms.console._message import message_answer
-from mtosi_jms.console._pages import ROWS, part, render, static
+from mtosi_jms.console._pages import ROWS, STATIC, part, render
 from mtosi_jms.console._traffic import Seen, Traffic
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.gateway import Access, HttpOptions, Throttled
@@ -32,8 +32,9 @@ try:
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
     from starlette.requests import Request
-    from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
-    from starlette.routing import Route
+    from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+    from starlette.routing import BaseRoute, Mount, Route
+    from starlette.staticfiles import StaticFiles
     from starlette.types import Receive, Scope, Send
 except ImportError as error:
     raise MissingExtraError("starlette", "console") from error
@@ -129,8 +130,8 @@ class Console:
             "/destinations": self._destinations,
             "/landing/{place:int}": self._landing,
             "/landing/{place:int}/report": self._report,
-            "/static/{name}": self._static,
-            "/favicon.ico": self._static,  # browsers request it for pages that name none, such as the report
+            # Browsers request it for pages that name none, such as the report.
+            "/favicon.ico": lambda request: FileResponse(STATIC / "icon.svg"),
             LOGIN: self._login,
             "/notifications": self._notifications,
             "/alarms": self._alarms,
@@ -139,11 +140,12 @@ class Console:
             "/topology/network": self._map,
             "/topology/alarms": self._alarmed,
         }
-        routes = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
+        routes: list[BaseRoute] = [Route(path, page, methods=["GET"]) for path, page in pages.items()]
         routes += [
             Route(LOGIN, self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
             *self._letters.routes,
+            Mount("/static", StaticFiles(directory=STATIC)),
             Route("/healthz", self._healthy, methods=["GET"]),
         ]
         app = Starlette(routes=routes, lifespan=self._living, exception_handlers={404: self._nothing})
@@ -276,12 +278,6 @@ class Console:
         policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
         headers = {"Content-Security-Policy": policy}
         return Response(report_of(landed.get(), landed.folder), 200, headers, "text/html; charset=utf-8")
-
-    def _static(self, request: Request) -> Response:
-        found = static(request.path_params.get("name", "icon.svg"))
-        if found is None:
-            return PlainTextResponse("There is no such file.\n", 404)
-        return Response(found[0], headers={"Content-Type": found[1], "Cache-Control": "max-age=31536000, immutable"})
 
     def _notifications(self, request: Request) -> Response:
         names = ("category", "severity", "event", "object", "text")

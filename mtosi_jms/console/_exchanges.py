@@ -9,9 +9,9 @@ otherwise the number counts as unseen.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, NamedTuple
 
 from mtosi_jms.console._facts import Facts
 from mtosi_jms.patterns import Standing
@@ -40,6 +40,11 @@ class Numbers:
         self._ranges: list[tuple[int, int]] = []
         self.count = 0
         self.is_full = False
+
+    def copied(self) -> Numbers:
+        found = Numbers()
+        found._ranges, found.count, found.is_full = list(self._ranges), self.count, self.is_full
+        return found
 
     def add(self, number: int) -> bool:
         """Adds a number; returns False if it was there already, or there is no room."""
@@ -121,32 +126,6 @@ class Judged(NamedTuple):
     unseen: int
 
 
-class ExchangeView(NamedTuple):
-    """A snapshot of an exchange; see `Exchange`. `gaps` and `again` are texts for people: `3, 5–9`."""
-
-    key: str
-    number: int
-    operation: str
-    state: State
-    first_ms: int
-    last_ms: int
-    destination: str
-    asked: bool
-    replies: int
-    size: int
-    batches: int
-    expected: int | None
-    missing: int
-    gaps: str
-    unseen: int
-    duplicates: int
-    again: str
-    faults: int
-    is_whole: bool
-    sources: str
-    segments: list[Segment]
-
-
 @dataclass(slots=True, eq=False)
 class Exchange:
     """One request and its replies.
@@ -160,7 +139,7 @@ class Exchange:
         end: the number with the end-of-reply mark; None if it was not seen.
         unplaced: number of responses that are one of several and have no number: with one the answer is not complete.
         duplicates: number of replies that came again under another message id.
-        again: the first hundred numbers that came again.
+        repeated: the first hundred numbers that came again.
         is_whole: whether none of its messages can have passed unseen.
         is_landed: whether a landing has it, which has all that arrived: what that lacks is missing.
         is_partial: whether its earlier messages were seen and forgotten.
@@ -181,7 +160,7 @@ class Exchange:
     answered: bool = False
     unplaced: int = 0
     duplicates: int = 0
-    again: Numbers = field(default_factory=Numbers)
+    repeated: Numbers = field(default_factory=Numbers)
     faults: int = 0
     is_whole: bool = True
     is_landed: bool = False
@@ -220,8 +199,8 @@ class Exchange:
             self._from = 0
         if not self.numbers.add(facts.batch) and facts.batch in self.numbers:
             self.duplicates += 1
-            if self.again.count < SHOWN:
-                self.again.add(facts.batch)
+            if self.repeated.count < SHOWN:
+                self.repeated.add(facts.batch)
         if facts.is_last:
             self.end = facts.batch if self.end is None else max(self.end, facts.batch)
 
@@ -278,18 +257,36 @@ class Exchange:
             return "incomplete"
         return "ended" if unseen else "complete"
 
-    def view(self) -> ExchangeView:
-        """An immutable snapshot of the exchange."""
-        made: dict[str, Any] = {
-            "batches": self.numbers.count,
-            **self.judged._asdict(),
-            "gaps": ranges_text(self.judged.gaps),
-            "again": ranges_text(list(self.again.ranges)),
-            "sources": ", ".join(sorted(self.sources)),
-            "segments": self.segments(),
-        }
-        same = {name: getattr(self, name) for name in ExchangeView._fields if name not in made}
-        return ExchangeView(**made, **same)
+    @property
+    def state(self) -> State:
+        return self.judged.state
+
+    @property
+    def missing(self) -> int:
+        return self.judged.missing
+
+    @property
+    def unseen(self) -> int:
+        return self.judged.unseen
+
+    @property
+    def batches(self) -> int:
+        """How many different batches came."""
+        return self.numbers.count
+
+    @property
+    def gaps(self) -> str:
+        """The missing numbers for people: `3, 5–9`."""
+        return _text(self.judged.gaps)
+
+    @property
+    def again(self) -> str:
+        """The numbers that came again, for people."""
+        return _text(self.repeated.ranges)
+
+    def copied(self) -> Exchange:
+        """A copy that does not change."""
+        return replace(self, numbers=self.numbers.copied(), repeated=self.repeated.copied(), sources=set(self.sources))
 
     @property
     def is_done(self) -> bool:
@@ -302,6 +299,7 @@ class Exchange:
             return "troubled"
         return "open" if self.judged.state == "open" else "complete"
 
+    @property
     def segments(self) -> list[Segment]:
         """The segments of the drawing, in order; the drawing is a thousand units wide."""
         if not self.numbers:
@@ -312,7 +310,7 @@ class Exchange:
         if len(pieces) > _SEGMENTS:  # without room for all, keep those that matter
             pieces = [("came", self.numbers.low, self.numbers.high)] + [one for one in pieces if one[0] != "came"]
             pieces = pieces[:_SEGMENTS]
-        pieces += [("again", low, high) for low, high in self.again.ranges]
+        pieces += [("again", low, high) for low, high in self.repeated.ranges]
         scale = 1000 / max(span, 1)
         return [
             Segment(kind, low, high, round((low - first) * scale, 2), round(max((high - low + 1) * scale, 1.5), 2))
@@ -320,7 +318,6 @@ class Exchange:
         ]
 
 
-def ranges_text(ranges: list[tuple[int, int]], most: int = 12) -> str:
-    """Ranges for people: `3, 5-9`."""
+def _text(ranges: Sequence[tuple[int, int]], most: int = 12) -> str:
     shown = [str(low) if low == high else f"{low}–{high}" for low, high in ranges[:most]]
     return ", ".join(shown) + (", …" if len(ranges) > most else "")

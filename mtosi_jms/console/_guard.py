@@ -16,7 +16,6 @@ import hmac
 import re
 import secrets
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import parse_qs, urlencode
 
@@ -83,6 +82,8 @@ class Guard:
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
                     headers.setdefault(name, value)
+                if message["status"] == 200 and scope["path"].startswith("/static/"):
+                    headers["Cache-Control"] = "max-age=31536000, immutable"  # their URLs change with their content
             await send(message)
 
         request = Request(scope)
@@ -192,11 +193,5 @@ def _cookie_name(request: Request) -> str:
 
 
 def _cookie(request: Request) -> str:
-    jar = SimpleCookie()
-    try:
-        jar.load(request.headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    found = jar.get(_cookie_name(request))
-    value = "" if found is None else found.value
+    value = request.cookies.get(_cookie_name(request), "")
     return value if value.isascii() else ""

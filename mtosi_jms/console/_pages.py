@@ -22,10 +22,10 @@ except ImportError as error:
     raise MissingExtraError("jinja2", "console") from error
 
 _HERE: Final = Path(__file__).parent
+STATIC: Final = _HERE / "static"
 ROWS: Final = 100
 """Most entries of a list on a page."""
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
-_KINDS: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 SPARK: Final = (120, 26)
 """Width and height of a small drawing."""
 
@@ -90,21 +90,9 @@ _TEMPLATES.filters.update(
 
 
 @cache
-def static(name: str) -> tuple[bytes, str] | None:
-    """A static file of the console with its content type; None if there is none of that name."""
-    path = _HERE / "static" / name
-    kind = _KINDS.get(path.suffix)
-    if kind is None or path.parent != _HERE / "static" or not path.is_file():
-        return None
-    return path.read_bytes(), kind
-
-
-@cache
 def static_url(name: str) -> str:
     """The URL of a static file; it changes with the file's content."""
-    found = static(name)
-    mark = hashlib.sha256(found[0]).hexdigest()[:12] if found is not None else ""
-    return f"/static/{name}?{mark}"
+    return f"/static/{name}?{hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]}"
 
 
 _TEMPLATES.globals.update(static=static_url, spark_size=SPARK)

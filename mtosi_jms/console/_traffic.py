@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple, TypeVar
 from mtosi_jms.binding.soap_jms import self_describing
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.console._alarms import Alarm, Alarms, AlarmState, Worst
-from mtosi_jms.console._exchanges import Exchange, ExchangeView
+from mtosi_jms.console._exchanges import Exchange
 from mtosi_jms.console._facts import Facts, Read, narrowed, read_message
 from mtosi_jms.errors import SpoolError
 from mtosi_jms.jms import Destination, JmsMessage
@@ -514,20 +514,20 @@ class Traffic:
                 troubles={one.name: one.trouble for one in self._sources.values() if one.trouble},
             )
 
-    def exchanges(self, show: str = "all", most: int = 100) -> list[ExchangeView]:
+    def exchanges(self, show: str = "all", most: int = 100) -> list[Exchange]:
         """Exchanges, latest first. `show`: `all`, `open`, `troubled` (missing batches, duplicates or a fault) or
         `complete`."""
         self.digest()
         with self._lock:
             wanted = [one for one in self._exchanges.values() if show in ("all", one.standing)]
-            return [one.view() for one in sorted(wanted, key=lambda one: -one.number)[:most]]
+            return [one.copied() for one in sorted(wanted, key=lambda one: -one.number)[:most]]
 
-    def exchange(self, key: str) -> ExchangeView | None:
+    def exchange(self, key: str) -> Exchange | None:
         """One exchange by its correlationId; None if it is unknown or was dropped."""
         self.digest()
         with self._lock:
             found = self._exchanges.get(key)
-            return None if found is None else found.view()
+            return None if found is None else found.copied()
 
     def messages(
         self,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mtosi_jms as mtosi
-from mtosi_jms.console import Bounds, ExchangeView, Tap, Traffic
+from mtosi_jms.console import Bounds, Exchange, Tap, Traffic
 from mtosi_jms.console._exchanges import RANGES, Numbers
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.service import RequestContext
@@ -29,7 +29,7 @@ class Ems(ManagedElementRetrieval.Supplier):
             yield ManagedElementType(name=name(f"MD=EMS1/ME=NE-{number}"))
 
 
-def only(traffic: Traffic) -> ExchangeView:
+def only(traffic: Traffic) -> Exchange:
     (found,) = traffic.exchanges()
     return found
 

@@ -181,7 +181,7 @@ def test_a_landing_old_and_new(tmp_path: Path, traffic: Traffic, make: Any) -> N
             landing.land(make(batch=5, last=True))
             until(lambda: traffic.overview().seen == 3)
     (found,) = traffic.exchanges()
-    assert (found.state, found.gaps, found.sources) == ("incomplete", "3–4", "landing landing")
+    assert (found.state, found.gaps, found.sources) == ("incomplete", "3–4", {"landing landing"})
 
 
 def test_a_landing_that_goes_away_says_so(tmp_path: Path, traffic: Traffic) -> None:
