@@ -167,6 +167,7 @@ def test_a_map_of_the_network_and_its_alarms(
         page.wait_for_function(RED_IN_THE_MIDDLE)
         page.locator("#drawing").click()
         playwright.expect(details.locator("h2")).to_have_text("MD=EMS1/ME=NE-7")
+        page.close()  # before the server: a page that asks tells what it does not get
 
 
 @pytest.mark.endurance
