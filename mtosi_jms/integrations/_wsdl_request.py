@@ -31,9 +31,9 @@ except ImportError as error:
 
 
 class ByWsdl:
-    """An operation of a WSDL. `name`: name of the operation, or `Service.operation` if several services of the WSDL
-    have it. `request`: the request as XML, or assignments, `path=value` each. Raises ConfigError: no such service,
-    operation or field, with near names; a request that zeep refuses."""
+    """An operation of a WSDL. `name`: `operation`, or `Service.operation` if several services have it. `request`: the
+    request as XML, or assignments, `path=value` each. Raises ConfigError: no such service, operation or field, with
+    near names; a request that zeep refuses."""
 
     def __init__(
         self, document: Any, requestor: Requestor, to: str, name: str, request: etree._Element | list[str]
@@ -73,7 +73,6 @@ class ByWsdl:
 
 
 def read(wsdl: str, sources: Sequence[str]) -> Any:
-    """zeep's document of a WSDL; errors as `read_wsdl`."""
     return read_wsdl(wsdl, sources=sources)
 
 
@@ -84,8 +83,7 @@ def _reply(envelope: Envelope, answer: Any) -> Reply:
 
 
 def _values_in(element: etree._Element, operation: Any, document: Any) -> dict[str, Any]:
-    """zeep's arguments for an operation, out of a request as XML. Raises ConfigError: it is not a request of the
-    operation, or zeep cannot read it."""
+    """zeep's arguments for an operation, out of a request as XML."""
     body = operation.input.body
     tag = body.qname.text if body is not None else "empty"
     if element.tag != tag:
@@ -109,8 +107,8 @@ class _Type:
                     self._slots.setdefault(name, _Slot(name, attribute, ""))
 
     def _add(self, nested: Iterable[tuple[str | None, Any]], group: str) -> None:
-        """Take in the elements of a group and of the groups in it. `nested`: names and elements or groups. `group`:
-        zeep's name for the repeated group around them, empty where there is none."""
+        """Take in the elements of a group and of the groups in it. `group`: zeep's name for the repeated group around
+        them."""
         for name, item in nested:
             if isinstance(item, Element):
                 key = name or item.attr_name
@@ -136,9 +134,6 @@ class _Type:
 
 
 class _Slot:
-    """An element or attribute of such a type. `group`: zeep's name for the repeated group around it, empty where there
-    is none."""
-
     def __init__(self, key: str, part: Any, group: str) -> None:
         self.key = key
         self.local = key

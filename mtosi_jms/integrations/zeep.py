@@ -13,8 +13,7 @@ over HTTP. Needs the extra `zeep`.
 
 from __future__ import annotations
 
-from mtosi_jms.integrations._zeep.calls import Batches
+from mtosi_jms.integrations._zeep.calls import Batches, SoapFault
 from mtosi_jms.integrations._zeep.client import Client, client, read_wsdl
-from mtosi_jms.integrations._zeep.faults import SoapFault
 
 __all__ = ["Batches", "Client", "SoapFault", "client", "read_wsdl"]

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from mtosi_jms.soap._blocks import (
+from mtosi_jms.soap._dialects import (
+    FIELD_NAMES,
+    as_dialect,
+    converted,
+    correlation_id,
+    dialect_of,
+    header_class,
+    header_text,
+    header_texts,
+    like,
+    mend,
+    missing_fields,
+    stubs_header,
+    warn_of_body,
+    warn_of_second,
+)
+from mtosi_jms.soap._envelope import (
+    Envelope,
     blocks_in,
     must_understand_fault,
     names_of,
     not_understood,
     not_understood_blocks,
+    renamed,
     require_understood,
+    start_tag,
+    tag_of,
     typed_blocks,
 )
-from mtosi_jms.soap._dialects import (
-    as_dialect,
-    converted,
-    dialect_of,
-    header_class,
-    like,
-    mend,
-    stubs_header,
-    warn_of_body,
-    warn_of_second,
-)
-from mtosi_jms.soap._envelope import Envelope, renamed, start_tag, tag_of
-from mtosi_jms.soap._faults import soap_prefix
-from mtosi_jms.soap._header import FIELD_NAMES, correlation_id, header_text, header_texts, missing_fields
-from mtosi_jms.soap._kinds import code_of_kind, exception_for, fault_class, fault_kinds
+from mtosi_jms.soap._faults import code_of_kind, exception_for, fault_class, fault_kinds, soap_prefix
 from mtosi_jms.soap._reading import parse, read
 from mtosi_jms.stubs.fmw.hdr import Header
 

@@ -6,7 +6,7 @@ from it: they have its fields, in another element, and write their own form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -18,14 +18,16 @@ from mtosi_jms import xmlbind
 from mtosi_jms.header import SLIPS, HeaderDialect, dialect_named, dialects_with
 from mtosi_jms.namespaces import clark, split_clark
 from mtosi_jms.stubs.fmw.hdr import Header
-from mtosi_jms.xmlbind import A, ClassTable, E, Field, Issues, Module, XmlObject, find_element, simple
+from mtosi_jms.xmlbind import A, ClassTable, E, Field, Issues, Module, Nil, XmlEnum, XmlObject, find_element, simple
 
 RULE: Final = "header"
 """The rule of warnings about a header that departs from its dialect."""
 _ROOT, _, _PLACE = __name__.rpartition(".")
 _NESTED: Final = ("msgSpecificProperties",)
 """Fields with fields of the header's namespace in them."""
-_PYTHON_NAMES: Final = {field.local: field.name for field in Header.__xml__.fields}
+FIELD_NAMES: Final[dict[str, str]] = {field.local: field.name for field in Header.__xml__.fields if field.local}
+"""Maps the XML name of each header field to its Python name, in schema order."""
+VERBATIM: Final = frozenset({"correlationId"})
 
 
 @lru_cache(64)
@@ -45,7 +47,7 @@ def header_class(dialect: HeaderDialect) -> type[Header]:
     ]
     model = None if dialect.is_ordered else ("all", 1, 1, tuple((name, 0, 1) for name in content))
     table = module.element(local, own, model=model, restricts=model is not None)
-    added = [field.name for field in own if field.name not in _PYTHON_NAMES.values()]
+    added = [field.name for field in own if field.name not in FIELD_NAMES.values()]
     cls: type[Header] = _derived(Header, table, f"the header {dialect.tag} of MTOSI {dialect.release}", added, dialect)
     return cls
 
@@ -188,7 +190,7 @@ def mend(block: etree._Element, dialect: HeaderDialect, issues: Issues) -> None:
     placeholders, slips, unknown versions. Warn of each missing field. Raises DecodeError: in strict mode, at the first
     of them."""
     namespace = split_clark(dialect.tag)[0]
-    known = {*_PYTHON_NAMES, *(extra.name for extra in dialect.more)}
+    known = {*FIELD_NAMES, *(extra.name for extra in dialect.more)}
     own = {clark(namespace, local) for local in known}.intersection(child.tag for child in block)
     found: set[str] = set()
     for child in list(block):
@@ -256,11 +258,79 @@ def is_sound(header: Header, dialect: HeaderDialect) -> bool:
     """Whether `mend` has nothing to do for a header that was read without it."""
     if header.extras is not None:
         return False
-    if any(getattr(header, _PYTHON_NAMES[local]) is not None for local in _NESTED):
+    if any(getattr(header, FIELD_NAMES[local]) is not None for local in _NESTED):
         return False
     if any(isinstance(one := getattr(header, extra.field), str) and one != one.strip() for extra in dialect.attributes):
         return False
     blanks = ("", *dialect.placeholders)
     if any(isinstance(one, str) and one.strip() in blanks for one in _values(header).values()):
         return False
-    return all(getattr(header, _PYTHON_NAMES[local]) is not None for local in dialect.required)
+    return all(getattr(header, FIELD_NAMES[local]) is not None for local in dialect.required)
+
+
+def header_text(header: XmlObject, field: str) -> str | None:
+    """The text of a header field of a simple type, spelled as in the document, for example `1` or `true`.
+
+    Args:
+        field: XML name of the field.
+
+    Returns:
+        The text without leading and trailing white space; for correlationId, which the SDK stores and compares exactly
+        as received (R3c), with it. None if the field is absent, empty, blank, nil or of a complex type without a text
+        value.
+    """
+    return header_texts(header, (field,)).get(field)
+
+
+def header_texts(header: XmlObject, fields: Iterable[str] = FIELD_NAMES) -> dict[str, str]:
+    """Maps XML names of header fields to their texts, as `header_text` returns them. Omits fields without a text."""
+    plain = header.extras is None
+    texts: dict[str, str] = {}
+    for field in fields:
+        value = getattr(header, FIELD_NAMES[field])
+        if plain and value is None:
+            continue
+        is_text = plain and (value.__class__ is str or isinstance(value, XmlEnum))
+        text: str | None = value if is_text else _text_of(header, field, value)
+        if text and (stripped := text.strip()):
+            texts[field] = str(text) if field in VERBATIM else stripped
+    return texts
+
+
+def _text_of(header: XmlObject, field: str, value: Any) -> str | None:
+    name = FIELD_NAMES[field]
+    leaf = header.extras.leaves.get((name, 0)) if header.extras else None
+    if value is None:  # content that does not fit its type is kept as an element
+        return next((raw.text for raw in header.unknown_elements() if raw.tag.rpartition("}")[2] == field), None)
+    if isinstance(value, Nil):
+        return None
+    if leaf is not None and leaf.value == value:
+        return leaf.text
+    if isinstance(value, XmlObject):
+        inner = getattr(value, "value", None)
+        return None if inner is None else str(inner)
+    return _formatted(header, name, value)
+
+
+def _formatted(header: XmlObject, name: str, value: object) -> str | None:
+    """The text of a value that Python code has set; None if the field is of a complex type.
+
+    If the value does not fit the type, returns it as plain text; the binding refuses it later.
+    """
+    simple = header.__xml__.field(name).simple()
+    try:
+        return simple.format(value) if simple is not None else None
+    except (TypeError, ValueError):
+        return f"{value:#x}" if isinstance(value, int) else str(value)  # str() fails past 4300 digits
+
+
+def correlation_id(header: XmlObject | None) -> str | None:
+    """The correlationId exactly as received; None if it is absent, empty or blank (R3b)."""
+    return header_text(header, "correlationId") if header is not None else None
+
+
+def missing_fields(header: Header) -> Iterator[str]:
+    """Yield the XML names of the fields that the dialect of a header requires and the header lacks."""
+    for local in dialect_of(header).required if type(header) is not Header else ():
+        if header_text(header, local) is None:
+            yield local

@@ -11,8 +11,7 @@ Everything happens in memory and offline; no document, no schema and no broken r
 from __future__ import annotations
 
 from mtosi_jms.validation._explain import Explainer, Explanation
-from mtosi_jms.validation._locate import default_folder
-from mtosi_jms.validation._schemafile import SchemaNote
+from mtosi_jms.validation._schemafile import SchemaNote, default_folder
 from mtosi_jms.validation._schemaset import SchemaSet
 from mtosi_jms.validation._validator import BodyValidation, Issue, Report, Validator
 

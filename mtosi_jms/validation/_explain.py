@@ -19,9 +19,9 @@ from lxml import etree
 from mtosi_jms.errors import MissingExtraError, SchemaError, XmlError
 from mtosi_jms.masking import is_secret
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.validation._envelope import parts
-from mtosi_jms.validation._messages import readable
+from mtosi_jms.validation._judge import readable
 from mtosi_jms.validation._schemaset import SchemaSet
+from mtosi_jms.validation._validator import parts
 from mtosi_jms.xmlbind import ElementPaths, parse_xml, read_document
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any
 from mtosi_jms.errors import MtosiFault
 from mtosi_jms.namespaces import split_clark
 from mtosi_jms.service import Call, OperationInfo, Service, ServiceInfo
-from mtosi_jms.soap._kinds import fault_class, fault_kinds
+from mtosi_jms.soap._faults import fault_class, fault_kinds
 from mtosi_jms.testing import REQUESTOR, exchange
 from mtosi_jms.xmlbind import RawXml
 

@@ -35,9 +35,9 @@ STEERING = {
     "mtosi_jms.xmlbind._fast.Odd",
 }
 
-MADE_FOR_CODES = "mtosi_jms.soap._kinds"
+MADE_FOR_CODES = "mtosi_jms.soap._faults"
 """Its fault classes are made for the codes of MTOSI 1.x as they are read; they belong to stubs, not to the tree."""
-FAULT_OF_ZEEP = "mtosi_jms.integrations._zeep.faults.SoapFault"
+FAULT_OF_ZEEP = "mtosi_jms.integrations._zeep.calls.SoapFault"
 """A fault that is zeep's, too; a class is made for each class of faults. tests/integrations has its tests."""
 
 MESSAGE = JmsMessage(

@@ -20,7 +20,7 @@ from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.simulator import ManagedElementEms, Network
 from mtosi_jms.soap import Envelope, parse
 from mtosi_jms.spool import entries
-from mtosi_jms.validation._messages import readable
+from mtosi_jms.validation._judge import readable
 from mtosi_jms.xmlbind import Extras, Kept, Leaf, Nil, RawXml
 
 pytestmark = pytest.mark.obligation("C55")

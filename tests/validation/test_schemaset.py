@@ -11,7 +11,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError, SchemaError
 from mtosi_jms.validation import SchemaSet, Validator, default_folder
-from mtosi_jms.validation._locate import find_files, resolve_location
+from mtosi_jms.validation._schemafile import find_files, resolve_location
 
 XSD = "http://www.w3.org/2001/XMLSchema"
 WriteSchema = Callable[..., Path]
@@ -152,7 +152,7 @@ def test_a_location_that_leads_to_a_pipe_is_not_followed(write: WriteSchema, tmp
 def test_the_installed_schemas_are_found_where_there_is_no_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mtosi_jms.validation._locate._PACKAGE", tmp_path / "site" / "mtosi_jms")
+    monkeypatch.setattr("mtosi_jms.validation._schemafile._PACKAGE", tmp_path / "site" / "mtosi_jms")
     monkeypatch.setattr("sysconfig.get_path", lambda name, scheme=None: str(tmp_path / f"{scheme or 'venv'}"))
     # A stray folder beside the package is somebody else's.
     (tmp_path / "site" / "xsd").mkdir(parents=True)

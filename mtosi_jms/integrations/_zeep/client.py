@@ -14,10 +14,8 @@ from zeep.wsdl.bindings.soap import SoapBinding
 
 from mtosi_jms.errors import ConfigError, SchemaError
 from mtosi_jms.exchange import Requestor
-from mtosi_jms.integrations._zeep.bindings import names_jms
-from mtosi_jms.integrations._zeep.calls import Batches, JmsCall
-from mtosi_jms.integrations._zeep.reading import read_document
-from mtosi_jms.integrations._zeep.transports import LocalTransport, checked_url
+from mtosi_jms.integrations._zeep.calls import Batches, JmsCall, names_jms
+from mtosi_jms.integrations._zeep.reading import LocalTransport, checked_url, read_document
 from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.service import Address, CallOptions
 
