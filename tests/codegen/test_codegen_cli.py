@@ -118,14 +118,6 @@ def test_inspect_writes_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads(out)["services"][0]["name"] == "Shop"
 
 
-def test_operations(run: Run, tmp_path: Path) -> None:
-    place = ("--package", "p", "--out", str(tmp_path))
-    assert run("generate", SOURCES, *place, "--operations", "notify")[0] == 0
-    text = (tmp_path / "p/com_example/shop.py").read_text(encoding="utf-8")
-    assert "notify" in text
-    assert "list_orders" not in text
-
-
 def content(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -193,16 +185,6 @@ def test_a_run_that_lacks_something_removes_nothing(run: Run, tree: Any, tmp_pat
     assert content(package) == before
 
 
-def test_an_http_service_needs_to_be_asked_for(run: Run, tree: Any) -> None:
-    text = wsdl("".join(ASK.values()).replace("soap/jms", "soap/http").replace("jms://", "http://"))
-    file = tree({"a.wsdl": text, "messages.xsd": MESSAGES}) / "a.wsdl"
-    code, _, err = run("inspect", str(file))
-    assert code == 1
-    code, out, err = run("inspect", str(file), "--bindings", "all")
-    assert (code, err) == (0, "")
-    assert "Oracle" in out
-
-
 @pytest.mark.parametrize(
     "argv",
     [
@@ -236,27 +218,6 @@ def test_sources_at_fault_are_1(run: Run, tmp_path: Path) -> None:
         code, _, err = run(*argv)
         assert code == 1
         assert "nothing to generate" in err
-
-
-def test_sources_without_anything_cost_no_package(run: Run, tmp_path: Path) -> None:
-    place = ("--package", "p", "--out", str(tmp_path / "out"))
-    (tmp_path / "empty").mkdir()
-    assert run("generate", SOURCES, *place)[0] == 0
-    code, out, _ = run("generate", str(tmp_path / "empty"), *place)
-    assert (code, out) == (1, "")
-    assert run("check", SOURCES, *place)[0] == 0
-
-
-def test_help_is_0(run: Run) -> None:
-    code, out, _ = run("--help")
-    assert code == 0
-    assert "generate" in out
-
-
-def test_the_version(run: Run) -> None:
-    code, out, err = run("--version")
-    assert (code, err) == (0, "")
-    assert out.startswith("mtosi-codegen ")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from mtosi_codegen import RULES, Result
-from mtosi_codegen.findings import Finding, Findings
-from mtosi_jms.errors import SchemaError
 
 from .conftest import ASK, MESSAGES, wsdl
 
@@ -326,11 +324,6 @@ def test_a_namespace_that_a_file_has_otherwise(build: Callable[..., Result], fil
     assert "import-missing" not in {finding.rule for finding in build(files).findings}
 
 
-def test_a_name_of_a_namespace_that_is_declared(build: Callable[..., Result]) -> None:
-    (finding,) = build(_schema("<x:element name='e' type='t:No'/>")).findings
-    assert finding.message == "type {urn:t}No is not defined"
-
-
 def test_every_rule_has_a_case() -> None:
     assert {case[0] for case in CASES} | COVERED_ELSEWHERE == set(RULES)
 
@@ -338,30 +331,6 @@ def test_every_rule_has_a_case() -> None:
 def test_every_rule_is_explained(root: Path) -> None:
     page = (root / "docs" / "generator.md").read_text(encoding="utf-8")
     assert [rule for rule in RULES if f"`{rule}`" not in page] == []
-
-
-def test_a_finding_as_json_and_as_a_line() -> None:
-    finding = Finding("a.xsd", 3, "name-blanks", "blanks", "dropped")
-    assert set(finding.as_json()) == {"rule", "file", "line", "message", "repair"}
-    assert str(finding) == "a.xsd:3: name-blanks: blanks; dropped"
-    assert not finding.failed
-    assert Finding("a.xsd", 3, "not-xml", "bad", "not generated: left out").failed
-
-
-def test_findings_are_kept_once_and_sorted() -> None:
-    findings = Findings()
-    for file in ("b", "a", "b"):
-        findings.add("name-blanks", file, None, "m", "r")
-    assert [(finding.file, finding.line) for finding in findings] == [("a", 0), ("b", 0)]
-
-
-def test_an_unknown_rule_is_refused() -> None:
-    with pytest.raises(SchemaError, match="unknown rule"):
-        Findings().add("no-such-rule", "a", 1, "m", "r")
-
-
-def test_sound_sources_have_no_findings(build: Callable[..., Result]) -> None:
-    assert build({"a.wsdl": _service()}).findings == ()
 
 
 def test_a_broken_import_of_messages_takes_the_file_that_defines_them(build: Callable[..., Result]) -> None:

@@ -58,13 +58,6 @@ def test_a_jms_wsdl_is_known_by_its_binding_not_by_its_name(tree: Any) -> None:
     assert [root.name for root in load([folder], Findings()).roots] == ["service.definition"]
 
 
-def test_an_http_binding_counts_only_when_asked_for(tree: Any) -> None:
-    http = ASK["binding"].replace("soap/jms", "soap/http")
-    folder = tree({"a.wsdl": wsdl(http)})
-    assert load([folder], Findings()).roots == ()
-    assert [root.name for root in load([folder], Findings(), "all").roots] == ["a.wsdl"]
-
-
 def test_utf16_and_byte_order_marks_are_read(tree: Any) -> None:
     folder = tree(
         {
@@ -284,12 +277,6 @@ def test_a_bad_file_named_as_a_source_is_one_finding(
     assert message in finding.message
     assert "<string>" not in str(finding)
     assert ", line" not in finding.message
-
-
-def test_an_unreadable_file_named_as_a_source_is_one_finding(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tree({"a.xsd": xsd("")}) / "a.xsd"
-    _refuse(monkeypatch, "a.xsd")
-    assert [finding.rule for finding in generate([file]).findings] == ["unreadable"]
 
 
 def test_a_source_that_cannot_be_asked_for(tree: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,13 +75,6 @@ def test_a_stale_wsdl_that_is_named_itself_counts(tree: Any, layers: dict[str, s
     assert [service.wsdl for service in result.services] == ["binding-old.wsdl"]
 
 
-def test_two_jms_bindings_of_one_port_type_are_named_after_the_bindings(build: Callable[..., Result]) -> None:
-    second = ASK["binding"].replace("OracleSoapJmsBinding", "OracleOverTopics")
-    text = wsdl("\n".join(ASK.values()) + second)
-    result = build({"file.wsdl": text, "messages.xsd": MESSAGES})
-    assert [service.name for service in result.services] == ["Oracle", "OracleOverTopics"]
-
-
 def test_operations_services_and_fields_of_any_name(
     build: Callable[..., Result], package: Callable[[Result], str]
 ) -> None:

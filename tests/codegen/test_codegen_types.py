@@ -193,16 +193,6 @@ def test_simple_content(module: Load) -> None:
         xmlbind.encode(generated.SmallElement(value=decimal.Decimal(10)))
 
 
-def test_elements_of_simple_type(module: Load) -> None:
-    schema = xsd(
-        '<x:element name="size" type="x:int"/><x:element name="box"><x:complexType><x:sequence>'
-        '<x:element ref="t:size" maxOccurs="2"/></x:sequence></x:complexType></x:element>'
-    )
-    generated = module(schema)
-    assert _round_trip(generated.Size(value=3), schema)
-    assert _round_trip(generated.Box(size=[1, 2]), schema)
-
-
 def test_nested_and_repeated_groups(module: Load) -> None:
     schema = xsd(
         '<x:element name="plan"><x:complexType><x:sequence>'
@@ -326,21 +316,6 @@ def test_unqualified_and_foreign_names(module: Load) -> None:
     assert xmlbind.decode(xmlbind.encode(value), r) == value
 
 
-def test_class_names_that_collide(build: Callable[..., Result]) -> None:
-    body = '<x:sequence><x:element name="e" type="x:int"/></x:sequence>'
-    result = build(
-        f'<x:complexType name="thing">{body}</x:complexType><x:complexType name="Thing">{body}</x:complexType>'
-        '<x:element name="thing" type="t:thing"/><x:element name="Thing" type="t:Thing"/>'
-        f'<x:element name="none"><x:complexType>{body}</x:complexType></x:element>'
-    )
-    names = {(cls.kind, cls.xml.local): cls.name for cls in result.model.classes}
-    assert names["type", "Thing"] == "Thing"
-    assert names["type", "thing"] == "thing"
-    assert names["element", "Thing"] == "ThingElement"
-    assert names["element", "none"] == "None_"
-    assert len(set(names.values())) == len(names)
-
-
 def test_documentation_is_plain_text(module: Load) -> None:
     schema = xsd(
         '<x:element name="d"><x:annotation><x:documentation><p>First  of\n two.</p><ul><li>a <b>bold</b> word</li></ul>'
@@ -353,15 +328,6 @@ def test_documentation_is_plain_text(module: Load) -> None:
     assert doc.startswith("First of two.\n\n    a bold word")
     assert "e: Back\\slash and '''quotes''' Default: 3." in doc
     assert "v: Fixed: 1." in doc
-
-
-def test_recursive_types(module: Load) -> None:
-    schema = xsd(
-        '<x:complexType name="Node"><x:sequence><x:element name="child" type="t:Node" minOccurs="0" '
-        'maxOccurs="unbounded"/></x:sequence></x:complexType><x:element name="root" type="t:Node"/>'
-    )
-    generated = module(schema)
-    assert _round_trip(generated.Root(child=[generated.Node(child=[generated.Node()])]), schema)
 
 
 def test_mtosi_names_have_a_text_form(module: Load) -> None:

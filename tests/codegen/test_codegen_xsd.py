@@ -18,8 +18,6 @@ from .conftest import rules, xsd
 
 Load = Callable[..., ModuleType]
 XSI = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
-LARGE = 3000
-"""Elements of a document that is read from its text, without a tree."""
 
 
 def _read(text: str, cls: Any = None) -> tuple[Any, list[str]]:
@@ -62,17 +60,6 @@ def test_a_fixed_value_is_the_only_one(module: Load) -> None:
     assert _read("<r v=''><b>true</b></r>")[1] == ["bad-value"]
     with pytest.raises(EncodeError, match="only 'true' is allowed"):
         xmlbind.encode(r(b=[True, False]))
-
-
-def test_given_values_hold_in_documents_read_from_their_text(module: Load) -> None:
-    item = (
-        '<x:complexType name="I"><x:sequence>'
-        '<x:element name="a" type="x:int" default="7"/></x:sequence></x:complexType>'
-    )
-    module(item + _sequence("r", '<x:element name="i" type="t:I" maxOccurs="unbounded"/>'))
-    for _ in range(8):  # until it is worth patterns
-        value, rules = _read(f"<r>{'<i><a>1</a></i>' * LARGE}<i><a></a></i><i><a/></i></r>")
-        assert ([item.a for item in value.i[-3:]], rules) == ([1, 7, 7], [])
 
 
 def test_a_root_of_simple_type_has_a_default(module: Load) -> None:

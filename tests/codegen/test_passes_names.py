@@ -15,8 +15,7 @@ from mtosi_codegen import Result, write
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import load
 from mtosi_codegen.model import Builtin, ObjectValue
-from mtosi_codegen.passes.cycles import components
-from mtosi_codegen.passes.dedupe import collect, fingerprint
+from mtosi_codegen.passes.dedupe import collect
 from mtosi_codegen.passes.modules import split_namespace
 
 from .conftest import ASK, MESSAGES, wsdl, xsd
@@ -121,11 +120,6 @@ def test_namespaces_that_would_share_a_module_do_not(build: Callable[..., Result
     assert all(path.startswith("com_acme.") for path in paths.values())
 
 
-def test_a_namespace_without_definitions_has_no_module(build: Callable[..., Result]) -> None:
-    result = build({"a.xsd": xsd("", "urn:a"), "b.xsd": xsd('<x:element name="e" type="x:int"/>', "urn:b")})
-    assert [module.path for module in result.model.modules] == ["urn_b.types"]
-
-
 def test_a_long_namespace_fits_a_file_name(build: Callable[..., Result], package: Any) -> None:
     spaces = [f"http://acme.com/{'long/' * 80}{end}" for end in ("a", "b")]
     result = build({f"{space[-1]}.xsd": xsd('<x:element name="e" type="x:int"/>', space) for space in spaces})
@@ -133,20 +127,6 @@ def test_a_long_namespace_fits_a_file_name(build: Callable[..., Result], package
     paths = {module.path for module in result.model.modules}
     assert len(paths) == 2
     assert max(map(len, paths)) < 250
-
-
-@pytest.mark.parametrize(
-    ("graph", "expected"),
-    [
-        ({"a": set(), "b": {"a"}}, [["a"], ["b"]]),
-        ({"a": {"b"}, "b": {"a"}, "c": {"a"}}, [["a", "b"], ["c"]]),
-        ({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"d"}}, [["a", "b", "c"], ["d"]]),
-        ({"a": {"b", "c"}, "b": {"d"}, "c": {"d"}, "d": set()}, [["a"], ["b"], ["c"], ["d"]]),
-        ({"a": {"b"}, "b": {"a", "c"}, "c": {"d"}, "d": {"c"}}, [["a", "b"], ["c", "d"]]),
-    ],
-)
-def test_strongly_connected_components(graph: dict[str, set[str]], expected: list[list[str]]) -> None:
-    assert components(graph) == expected
 
 
 def _derived(name: str, base: str) -> str:
@@ -192,11 +172,6 @@ def test_modules_in_a_circle_import_in_any_order(build: Callable[..., Result], t
         assert done.returncode == 0, done.stderr
 
 
-def test_bases_stand_before_what_derives_from_them(build: Callable[..., Result]) -> None:
-    result = build(_derived("C", "t:B") + _derived("B", "t:A") + '<x:complexType name="A"/>')
-    assert [cls.name for cls in result.model.modules[0].classes] == ["A", "B", "C"]
-
-
 def test_the_same_definition_twice_counts_once(tree: Any) -> None:
     body = '<x:element name="e" type="x:int"/>'
     folder = tree({"a.xsd": xsd('<x:include schemaLocation="b.xsd"/>' + body), "b.xsd": xsd("\n\n" + body)})
@@ -215,18 +190,6 @@ def test_of_two_different_ones_the_first_counts(build: Callable[..., Result]) ->
     )
     assert [finding.rule for finding in result.findings] == ["definition-conflict"]
     assert '_x.TEXT("value", _x.INT)' in result.files["urn_t/types.py"]
-
-
-def test_fingerprints_leave_out_place_and_documentation(tree: Any) -> None:
-    def only(text: str) -> Any:
-        return next(iter(collect(load([tree({"a.xsd": xsd(text)})], Findings()).units, Findings()).elements.values()))
-
-    one = only('<x:element name="e" type="x:int"/>')
-    same = only('\n<x:element name="e" type="x:int"><x:annotation><x:documentation>d</x:documentation></x:annotation>'
-                "</x:element>")  # fmt: skip
-    other = only('<x:element name="e" type="x:int" nillable="true"/>')
-    assert fingerprint(one) == fingerprint(same)
-    assert fingerprint(one) != fingerprint(other)
 
 
 def test_definitions_too_deep_to_compare_are_a_conflict(build: Any) -> None:
@@ -331,10 +294,3 @@ def test_kinds(build: Callable[..., Result], content: str, kinds: list[str]) -> 
     for fault in result.model.faults:
         assert f"class {fault.name}(_x.MtosiFault):" in text
         assert f'"{fault.element}": "{fault.name}"' in text
-
-
-def test_an_operation_knows_its_classes(build: Callable[..., Result]) -> None:
-    result = build({"a.wsdl": wsdl("".join(ASK.values())), "messages.xsd": MESSAGES})
-    (operation,) = result.services[0].operations
-    classes = (operation.request_class, operation.response_class, operation.fault_class)
-    assert [cls.name for cls in classes if cls is not None] == ["AskRequest", "AskResponse", "AskException"]

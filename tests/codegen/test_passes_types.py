@@ -11,30 +11,12 @@ import pytest
 from mtosi_codegen import Result
 from mtosi_codegen.model import Builtin, EnumValue, FacetValue, ListValue, ModelItem, UnionValue
 from mtosi_codegen.passes import groups
-from mtosi_codegen.passes.content import is_plain, leaves, occurrences, simplified
-from mtosi_codegen.passes.values import builtin_of, is_text
-from mtosi_codegen.xsd.model import ONCE, Compositor, ElementUse, Occurs, Particle, Place, QName
 
 from .conftest import xsd
 
 
 def _classes(result: Result) -> dict[str, Any]:
     return {cls.name: cls for cls in result.model.classes}
-
-
-def test_elements_derive_from_their_type(build: Callable[..., Result]) -> None:
-    classes = _classes(
-        build(
-            '<x:complexType name="T" abstract="true"/><x:element name="e" type="t:T"/>'
-            '<x:element name="anything"/><x:element name="h" type="t:T"/>'
-            '<x:element name="member" substitutionGroup="t:h"/>'
-        )
-    )
-    assert classes["E"].base is classes["T"]
-    assert classes["E"].abstract
-    assert classes["Member"].base is classes["T"]
-    assert classes["Member"].substitutes is classes["H"]
-    assert classes["Anything"].mixed
 
 
 def test_a_member_without_type_is_of_its_heads_type(build: Callable[..., Result]) -> None:
@@ -99,107 +81,6 @@ def test_a_long_chain_of_simple_types_is_cut_with_a_finding(build: Callable[...,
     assert {(finding.rule, finding.file) for finding in result.findings} == {("too-large", "a.xsd")}
     assert result.findings[0].line == 3 + 50
     assert "urn_t/types.py" in result.files
-
-
-def test_named_anonymous_and_element_classes(build: Callable[..., Result]) -> None:
-    result = build(
-        '<x:complexType name="InventoryDataType"><x:sequence><x:element name="mdList"><x:complexType>'
-        '<x:sequence><x:element name="md"><x:complexType/></x:element></x:sequence></x:complexType></x:element>'
-        '</x:sequence></x:complexType><x:element name="inventory" type="t:InventoryDataType"/>'
-        '<x:element name="note" type="x:string"/>'
-    )
-    kinds = {cls.name: cls.kind for cls in result.model.classes}
-    assert kinds == {
-        "InventoryDataType": "type",
-        "InventoryDataTypeMdList": "anonymous",
-        "InventoryDataTypeMdListMd": "anonymous",
-        "Inventory": "element",
-        "Note": "element",
-    }
-
-
-PLACE = Place("a.xsd", 1)
-
-
-def element(name: str, low: int = 1, high: int | None = 1) -> ElementUse:
-    return ElementUse(QName("", name), PLACE, Occurs(low, high))
-
-
-def seq(*items: Particle, low: int = 1, high: int | None = 1) -> Compositor:
-    return Compositor("sequence", Occurs(low, high), items)
-
-
-def choice(*items: Particle, low: int = 1, high: int | None = 1) -> Compositor:
-    return Compositor("choice", Occurs(low, high), items)
-
-
-A, B, C = element("a"), element("b"), element("c")
-
-
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (seq(A, B), {"a": (1, 1), "b": (1, 1)}),
-        (seq(A, B, low=0), {"a": (0, 1), "b": (0, 1)}),
-        (seq(A, A), {"a": (2, 2)}),
-        (choice(A, B), {"a": (0, 1), "b": (0, 1)}),
-        (choice(A, seq(A, B)), {"a": (1, 1), "b": (0, 1)}),
-        (choice(A, B, high=None), {"a": (0, None), "b": (0, None)}),
-        (seq(choice(A, B), C, high=3), {"a": (0, 3), "b": (0, 3), "c": (1, 3)}),
-        (seq(element("a", 0, None), B, high=2), {"a": (0, None), "b": (1, 2)}),
-    ],
-)
-def test_how_often_an_element_may_stand(model: Compositor, expected: dict[str, tuple[int, int | None]]) -> None:
-    counted = {key[2]: tuple(occurs) for key, occurs in occurrences(model).items()}
-    assert counted == expected
-
-
-@pytest.mark.parametrize(
-    ("model", "plain"),
-    [
-        (seq(A, B), True),
-        (seq(seq(A, B), C), True),
-        (seq(choice(A), B), True),
-        (seq(seq(A, high=None), B), True),
-        (choice(seq(A, B)), True),
-        (seq(A, B, A), False),
-        (choice(A, B), False),
-        (seq(A, B, high=2), False),
-        (seq(A, seq(B, C, low=0)), False),
-        (Compositor("all", ONCE, (A, B)), False),
-        (seq(A, element("b", 0, 0)), True),
-    ],
-)
-def test_what_needs_a_model(model: Compositor, plain: bool) -> None:
-    simple = simplified(model)
-    assert simple is not None
-    assert is_plain(simple) is plain
-
-
-@pytest.mark.parametrize(
-    ("model", "occurs"),
-    [
-        (seq(element("a", 0, None), high=1), (0, None)),
-        (seq(A, low=0, high=None), (0, None)),
-        (seq(element("a", 0, 1), low=2, high=5), (0, 5)),
-        (choice(seq(A), low=0), (0, 1)),
-    ],
-)
-def test_a_group_of_one_is_the_one(model: Compositor, occurs: tuple[int, int | None]) -> None:
-    simple = simplified(model)
-    assert isinstance(simple, ElementUse)
-    assert tuple(simple.occurs) == occurs
-
-
-def test_a_group_of_one_with_holes_stays_a_group() -> None:
-    simple = simplified(seq(element("a", 2, 2), low=0, high=2))
-    assert isinstance(simple, Compositor)
-    assert [leaf.occurs for leaf in leaves(simple)] == [Occurs(2, 2)]
-
-
-@pytest.mark.parametrize("model", [None, seq(), seq(seq(), choice()), seq(A, high=0)])
-def test_nothing_is_nothing(model: Any) -> None:
-    assert simplified(model) is None
 
 
 @pytest.mark.parametrize(
@@ -373,10 +254,6 @@ def _value(build: Callable[..., Result], xsd: Any, body: str, more: str = "") ->
     return cls.fields[0].type
 
 
-def test_a_restriction_without_facets_is_its_base(build: Callable[..., Result]) -> None:
-    assert _value(build, xsd, '<x:restriction base="x:date"/>') == Builtin("date")
-
-
 def test_facets_of_several_steps_add_up(build: Callable[..., Result]) -> None:
     value = _value(
         build,
@@ -417,15 +294,6 @@ def test_a_restricted_enumeration_is_an_enumeration_of_its_own(build: Callable[.
     )
     assert isinstance(value, EnumValue)
     assert (value.enum.name, [text for text, _ in value.enum.values]) == ("S", ["a"])
-
-
-def test_lists_and_unions(build: Callable[..., Result]) -> None:
-    inline = '<x:simpleType><x:restriction base="x:int"/></x:simpleType>'
-    assert _value(build, xsd, f"<x:list>{inline}</x:list>") == ListValue(Builtin("int"))
-    union = _value(build, xsd, f'<x:union memberTypes="x:string x:string">{inline}</x:union>')
-    assert union == UnionValue((Builtin("string"), Builtin("int")))
-    assert not is_text(union)
-    assert builtin_of(union) == ""
 
 
 def test_types_defined_by_each_other(build: Callable[..., Result]) -> None:

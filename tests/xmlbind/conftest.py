@@ -55,13 +55,6 @@ def doc(xml: str) -> bytes:
     return re.sub(r"<[^\s/>]+", lambda tag: tag.group() + names, xml, count=1).encode()
 
 
-@pytest.fixture
-def python_core(cores: ModuleType) -> Iterator[None]:
-    """Reads by the Python core, whichever is installed: for tests of its quick readers."""
-    with cores.core("python"):
-        yield
-
-
 def canonical(data: bytes) -> str:
     """The canonical form of a document: prefixes, blanks between elements and how it was written do not count."""
     root = xmlbind.parse_xml(data)

@@ -177,25 +177,3 @@ def test_tables_tell_of_themselves(c: ModuleType) -> None:
     assert repr(x.RAW) == "RAW"
     with pytest.raises(KeyError):
         table.field("none")
-
-
-def test_the_fields_of_a_list_in_the_fast_path(c: ModuleType) -> None:
-    @dataclass(slots=True, kw_only=True)
-    class Lists(x.XmlObject):
-        numbers: list[int] = field(default_factory=list)
-        prices: list[Any] = field(default_factory=list)
-
-        __xml__ = x.Module(__name__, "urn:test:constructs", prefix="c", root="bindcases").complex_type(
-            "Lists",
-            (
-                x.E("numbers", "numbers", x.INT, max=None),
-                x.E("prices", "prices", "urn_test.constructs:Caption", max=None),
-            ),
-        )
-
-    xml = doc(
-        "<c:lists><c:numbers>1</c:numbers><c:numbers>1</c:numbers><c:prices>a</c:prices><c:prices/></c:lists>"
-    )  # fmt: skip
-    assert x.decode(xml, Lists, strict=True) == Lists(
-        numbers=[1, 1], prices=[c.Caption(value="a"), c.Caption(value="")]
-    )  # fmt: skip

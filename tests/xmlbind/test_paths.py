@@ -12,97 +12,13 @@ from lxml import etree
 
 from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import COI
-from mtosi_jms.stubs.fmw.coi import CommonObjectInfoType
-from mtosi_jms.stubs.fmw.gen import AnyListType
-from mtosi_jms.stubs.nrf import ctp, eh, eq, ftp, me, ptp, tl
-from mtosi_jms.xmlbind import NIL, Issues, RawXml, Scopes, XmlWarning, decode, encode, parse_xml
-from mtosi_jms.xmlbind import _reader as decoder
-from mtosi_jms.xmlbind._fast import FastPlan, Known, is_plain
-from mtosi_jms.xmlbind._reader import Reader
-from mtosi_jms.xmlbind.columns import plan_of
+from mtosi_jms.stubs.nrf import me
+from mtosi_jms.xmlbind import NIL, RawXml, XmlWarning, decode, encode, parse_xml
+from mtosi_jms.xmlbind._fast import Known
 
 from .conftest import canonical, doc
 
 RDN = "<nam:rdn><nam:type>ME</nam:type><nam:value>1</nam:value></nam:rdn>"
-PLAIN = [
-    (
-        "<c:leaves><c:string>s</c:string><c:uri>u</c:uri><c:flag>true</c:flag><c:int>5</c:int><c:many/><c:many>x</c:many>"
-        "</c:leaves>"
-    ),
-    (
-        "<c:leaves>\n\t<c:string/>\n\t<c:day>2026-01-01</c:day>\n\t<c:colour>red</c:colour>\n"
-        "\t<c:numbers>1 2</c:numbers>\n</c:leaves>"
-    ),
-    "<c:tree><c:node><c:name>1</c:name><c:node/></c:node><c:node/></c:tree>",
-    f"<mer:getManagedElementRequest><mer:meRef>{RDN * 2}</mer:meRef></mer:getManagedElementRequest>",
-    (
-        f"<me:me><coi:name>{RDN}</coi:name><coi:userLabel>l</coi:userLabel><cri:resourceState>WORKING</cri:resourceState>"
-        "<me:isInSyncState>true</me:isInSyncState><me:supportedConnectionLayerRateList><lay:layerRate>LR_Ethernet"
-        "</lay:layerRate></me:supportedConnectionLayerRateList></me:me>"
-    ),
-    "<c:store><c:height xsi:nil='true'/><c:label xsi:nil='true'/><c:plain>p</c:plain></c:store>",
-]
-
-
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The elements that the slow path was asked to read."""
-    asked: list[str] = []
-    real = Reader.slowly
-
-    def slowly(self: Reader, element: etree._Element, *rest: Any) -> Any:
-        asked.append(etree.QName(element).localname)
-        return real(self, element, *rest)
-
-    monkeypatch.setattr(Reader, "slowly", slowly)
-    return asked
-
-
-@pytest.mark.parametrize("xml", PLAIN)
-def test_plain_documents_take_the_fast_path(xml: str, slow: list[str], package: str) -> None:
-    value = xmlbind.decode(doc(xml), strict=True)
-    assert slow == []
-    assert isinstance(value, xmlbind.XmlObject)
-    assert value.extras is None
-
-
-@pytest.mark.usefixtures("python_core")
-def test_what_is_odd_takes_the_slow_path_alone(slow: list[str], package: str) -> None:
-    inner = "<c:node><c:name>1</c:name></c:node><c:node><c:new/></c:node><c:node><c:name>3</c:name></c:node>"
-    xmlbind.decode(doc(f"<c:tree>{inner}</c:tree>"))
-    assert slow == ["tree", "node"]
-
-
-@pytest.mark.usefixtures("python_core")
-def test_objects_with_attributes_do_not_make_their_neighbours_slow(slow: list[str], package: str) -> None:
-    xml = "<c:drawing><c:part xsi:type='c:CircleType' id='1'><c:radius>1</c:radius></c:part></c:drawing>"
-    xmlbind.decode(doc(xml), strict=True)
-    assert slow == ["part"]
-    slow.clear()
-    xmlbind.decode(doc("<c:store><c:box/><c:box unit='m'/><c:box xsi:nil='true'/></c:store>"), strict=True)
-    assert slow == ["box"]
-
-
-@pytest.mark.usefixtures("python_core")
-def test_after_some_failures_the_fast_path_is_tried_now_and_then(
-    slow: list[str], monkeypatch: pytest.MonkeyPatch, package: str
-) -> None:
-    tried: list[FastPlan] = []
-    real = decoder.read_fast
-
-    def read_fast(element: Any, elements: Any, plan: FastPlan, reader: Reader) -> Any:
-        tried.append(plan)
-        return real(element, elements, plan, reader)
-
-    monkeypatch.setattr(decoder, "read_fast", read_fast)
-    value = xmlbind.decode(doc(f"<c:tree>{'<c:node><c:new/></c:node>' * 100}</c:tree>"))
-    assert len(value.node) == 100
-    assert len(slow) == 101
-    assert len(tried) == 1 + 3 + 3  # the root; the first three nodes; every 32nd of the others
-    tried.clear()
-    good_and_bad = "<c:node><c:new/></c:node><c:node/>" * 50
-    assert len(xmlbind.decode(doc(f"<c:tree>{good_and_bad}</c:tree>")).node) == 100
-    assert len(tried) == 101
 
 
 def test_values_are_remembered_up_to_a_bound() -> None:
@@ -171,42 +87,10 @@ def test_texts_that_look_like_names_of_ours(c: ModuleType) -> None:
     assert xmlbind.decode(xmlbind.encode(leaves)) == leaves
 
 
-def test_a_reader_may_be_asked_for_one_element() -> None:
-    element = etree.fromstring(
-        '<h:header xmlns:h="http://www.tmforum.org/mtop/fmw/xsd/hdr/v1"><h:priority>5</h:priority></h:header>'
-    )
-    assert Reader(Issues()).root(element, None).priority == "5"
-    assert Scopes().qname("h:x", element) == "{http://www.tmforum.org/mtop/fmw/xsd/hdr/v1}x"
-    assert Scopes().qname("none:x", element) is None
-    assert Scopes().qname("x", element) == "x"
-
-
 # Wildcards on the fast path of reading, and kept XML whose namespace is a relative URI.
 
 ME = "http://www.tmforum.org/mtop/nrf/xsd/me/v1"
 ITU = "http://www.tmforum.org/mtop/nrb/itu/v1"
-
-
-@pytest.mark.parametrize(
-    "cls",
-    [
-        me.ManagedElementType,
-        eh.EquipmentHolderType,
-        eq.EquipmentType,
-        ptp.PhysicalTerminationPointType,
-        ctp.ConnectionTerminationPointType,
-        ftp.FloatingTerminationPointType,
-        tl.TopologicalLinkType,
-    ],
-)
-def test_inventory_objects_take_the_fast_path(cls: type[CommonObjectInfoType]) -> None:
-    plan = plan_of(cls.__xml__)
-    assert plan.wildcards
-    assert is_plain(plan)
-
-
-def test_open_content_alone_does_not() -> None:
-    assert not is_plain(plan_of(AnyListType.__xml__))
 
 
 def test_what_the_wildcard_takes_is_read_all_the_same() -> None:
