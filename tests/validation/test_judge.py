@@ -13,8 +13,7 @@ from lxml import etree
 from mtosi_jms.cli import main
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.validation import Explainer, SchemaSet, Validator
-from mtosi_jms.validation._judge import Finding, judge
-from mtosi_jms.validation._judge import readable
+from mtosi_jms.validation._judge import Finding, judge, readable
 from mtosi_jms.xmlbind import ElementPaths
 
 from .conftest import envelope
