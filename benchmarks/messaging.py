@@ -17,8 +17,8 @@ from measure import Comparison, Side, compare, one_core
 from network import BATCH, managed_element, managed_elements, read_leaves
 
 import mtosi_jms as mtosi
-from mtosi_jms.binding.body_check import Validate
 from mtosi_jms.binding.mapping import from_jms, to_jms
+from mtosi_jms.binding.profile import Validate
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import Envelope, Header

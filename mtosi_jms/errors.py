@@ -1,56 +1,4 @@
-"""Every error that the SDK raises, in one tree.
-
-MtosiError
-├── ConfigError (ValueError)            we were set up or called wrongly
-│   ├── NamingError (LookupError)       a destination name that the naming context does not know
-│   ├── HeaderError                     a header that must not be sent as it is (R4a, C14, C25)
-│   ├── ClientIdInUseError              another connection has the client id
-│   └── MissingExtraError (ImportError) an optional dependency is not installed
-├── XmlError (ValueError)               a document at fault: source, line, path
-│   ├── MalformedXmlError               not well-formed, or it ends early
-│   ├── ForbiddenXmlError               DTD, entities, too deep, too large
-│   ├── DecodeError                     content that does not fit its type, in strict mode
-│   └── EnvelopeError                   well-formed, but no SOAP or no MTOSI envelope
-├── EncodeError (ValueError)            an object that cannot become valid XML
-├── MtosiFault                          the peer answered with a fault; typed subclasses are generated
-│   └── SoapJmsFault                        a message that breaks the rules of W3C's SOAP over JMS
-├── ExchangeError                       a request whose replies do not add up
-│   ├── ReplyTimeoutError (TimeoutError)    no reply in time
-│   ├── IncompleteBatchError                batches are missing: which, and what did arrive
-│   └── ProtocolError                       the peer broke the pattern
-├── SelectorError (ValueError)          a selector that does not parse; position
-├── TransportError (ConnectionError)    the provider or the way to it
-│   ├── InvalidDestinationError         no such destination, or not ours to use (R2c)
-│   ├── ResourceLimitError              a bounded destination is full
-│   ├── AuthenticationError             the provider refused what the login may do
-│   │   └── LoginRefusedError               the provider refused the login itself
-│   ├── MessageRefusedError             the provider refused one message for its own sake
-│   ├── UnansweredError                 the provider closed a connection that was being made, and said nothing
-│   ├── WriteError                      what was to be sent was not: the provider has not got it
-│   ├── UnknownOutcomeError             the way was lost before the provider confirmed: it may have the message
-│   └── SendTimeoutError (TimeoutError)     an asynchronous send without an outcome in time
-├── IllegalStateError (RuntimeError)    closed, in use by another thread, or not for this: trying again does not help
-├── HandlerTimeoutError (TimeoutError)  a handler of the consumer runtime ran past its deadline
-├── SpoolError (OSError)                a landing, outbox or inbox that cannot be written or read
-│   ├── ArchiveError                        a packed file that is damaged or may not be unpacked
-│   ├── JournalDamageError                  an outbox or inbox that is not as it was written
-│   ├── SpoolInUseError                     a folder that another process, or object, has open
-│   └── SpoolFullError                      an outbox or inbox at its limit, or on a full disk
-├── FileLocationError (ValueError)      a fileLocationURI that may not be followed, or leads to nothing (C18)
-├── SchemaError (ValueError)            WSDL or XSD that cannot be used: file, line, rule
-├── MqFormatError (ValueError)           octets that are not a message of IBM MQ; offset
-└── BridgeError                         the bridge between JMS and the Notification Service, or what it was asked for
-    ├── EventError (ValueError)             an event or message that cannot become the other; path
-    ├── UnsupportedQoS (ValueError)         quality of service that the mapping or the channel does not have; by name
-    ├── ReferenceRefusedError               a reference of a peer's that leads to a host which is not allowed
-    ├── ProcessingFailureError              an element manager did not do what it was asked for; type, reason
-    ├── InvalidExternalEndPoints (ValueError)   endpoints that make no bridge: which role, which code
-    ├── BridgeNotFound (LookupError)        the factory has no bridge with this id
-    ├── BridgeAlreadyStarted                start_bridge of one that is started
-    ├── BridgeInactive                      stop_bridge of one that is not started
-    ├── UnsupportedTransaction              these endpoints cannot take part in a transaction
-    ├── TransactionAlreadyActive            enable_transaction while one is in progress
-    └── TransactionActive                   disable_transaction while one is in progress: it ends first
+"""Every error that the SDK raises, in one tree below `MtosiError`.
 
 Each error carries its facts as attributes and builds its own sentence. No text holds a credential. An error is a value:
 it can be pickled and copied, and equals another one of its class with the same text and the same facts.
@@ -59,7 +7,7 @@ it can be pickled and copied, and equals another one of its class with the same 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from mtosi_jms.masking import without_login
 
@@ -235,26 +183,27 @@ class EnvelopeError(XmlError):
     """Well-formed XML that is not a SOAP envelope, or an envelope without an MTOSI message."""
 
 
-class EncodeError(MtosiError, ValueError):
-    """An object that cannot become valid XML.
-
-    Attributes:
-        message: what is wrong, without the place.
-        path: where in the object, as attribute names joined by dots, empty where it is the object itself.
-    """
+class _AtPath(Exception):
+    """What the two errors below have in common."""
 
     def __init__(self, message: str, path: str = "") -> None:
         self.message = message
         self.path = path
         super().__init__(f"{path}: {message}" if path else message)
 
-    def inside(self, step: str) -> EncodeError:
-        """The same error seen from the object that holds the one at fault.
+    def inside(self, step: str) -> Self:
+        """The same error seen from what holds the one at fault. `step`: the name of the part, with `[index]` for an
+        item of a list."""
+        return type(self)(self.message, f"{step}.{self.path}" if self.path else step)
 
-        Args:
-            step: the attribute's name, with `[index]` for an item of a list.
-        """
-        return EncodeError(self.message, f"{step}.{self.path}" if self.path else step)
+
+class EncodeError(_AtPath, MtosiError, ValueError):
+    """An object that cannot become valid XML.
+
+    Attributes:
+        message: what is wrong, without the place.
+        path: where in the object, as attribute names joined by dots, empty where it is the object itself.
+    """
 
 
 class MtosiFault(MtosiError):
@@ -580,26 +529,13 @@ class BridgeError(MtosiError):
     """The bridge between JMS and the Notification Service failed, or was asked for what it cannot do."""
 
 
-class EventError(BridgeError, ValueError):
+class EventError(_AtPath, BridgeError, ValueError):
     """An event, a TypeCode or a message that cannot become what it should.
 
     Attributes:
         message: what is wrong, without the place.
         path: where in the event or message, empty where it is the whole.
     """
-
-    def __init__(self, message: str, path: str = "") -> None:
-        self.message = message
-        self.path = path
-        super().__init__(f"{path}: {message}" if path else message)
-
-    def inside(self, step: str) -> EventError:
-        """The same error seen from what holds the one at fault.
-
-        Args:
-            step: the name of the part.
-        """
-        return EventError(self.message, f"{step}.{self.path}" if self.path else step)
 
 
 class UnsupportedQoS(BridgeError, ValueError):

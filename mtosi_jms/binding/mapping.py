@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.events import event_values, events_of, shared_name
+from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.binding.soap_jms import document_of, is_soap_jms, says_fault
 from mtosi_jms.binding.table2 import BY_PROPERTY, MAX_INTEGER, NEVER_MAPPED, ROWS, restore, row_of, whole_number
 from mtosi_jms.bounds import BOUNDS
@@ -203,7 +203,6 @@ def _shows_sender(texts: Mapping[str, str], profile: BindingProfile, mapping: He
 
 
 def _value(text: str, row: HeaderField, breaches: _Breaches) -> PropertyValue | None:
-    """Return the value of a text for a property that is not a String."""
     if row.kind is bool:
         value = restore(row.property, text)
         if type(value) is not bool:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.header import FIELDS, dialect_named
 from mtosi_jms.jms import FrozenMap
 from mtosi_jms.jms.message import DeliveryMode
+from mtosi_jms.xmlbind import XmlWarning
 
 __all__ = [
     "DEFAULT_TTL",
@@ -27,6 +28,7 @@ __all__ = [
     "PRESETS",
     "PROPERTIES",
     "BindingProfile",
+    "BodyCheck",
     "Correlation",
     "FirstBatch",
     "JmsEcho",
@@ -36,7 +38,9 @@ __all__ = [
     "SoapJms",
     "TimeForm",
     "TopicCategory",
+    "Validate",
     "Validation",
+    "body_check",
 ]
 
 SenderUri = Literal["rule16", "always"]
@@ -303,3 +307,36 @@ PRESETS: Final[Mapping[str, BindingProfile]] = FrozenMap(
         "literal": BindingProfile(reply_to_on="all"),
     }
 )
+
+
+@runtime_checkable
+class BodyCheck(Protocol):
+    """Checks bodies; `mtosi_jms.validation.BodyValidation` is one such check."""
+
+    def check(self, document: bytes | str) -> list[XmlWarning]:
+        """Return what is wrong with the body of an envelope. Raises DecodeError: the message must be refused."""
+        ...
+
+
+Validate: TypeAlias = Literal["ignore", "warn", "fail"] | BodyCheck
+"""`ignore`: bodies are not checked. `warn`: what is wrong is added to the envelope's warnings. `fail`: a message that
+is not valid is treated as one that cannot be read. `warn` and `fail` use the project's own schemas; a `BodyValidation`
+uses the schemas that it is given."""
+
+
+def body_check(validate: Validate) -> BodyCheck | None:
+    """Return the check for the argument `validate` of a role; None: no check.
+
+    Raises:
+        ConfigError: `validate` is not one of its values.
+        SchemaError: the project's own schemas cannot be used.
+    """
+    if validate == "ignore":
+        return None
+    if isinstance(validate, BodyCheck):
+        return validate
+    if validate not in ("warn", "fail"):
+        raise ConfigError(f"validate {validate!r}: give ignore, warn, fail, or a BodyValidation")
+    from mtosi_jms.validation import BodyValidation  # lxml's schemas are for who asks for them
+
+    return BodyValidation(validate)

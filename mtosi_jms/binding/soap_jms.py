@@ -149,7 +149,6 @@ def _uri_of(address: str | Destination, destination: Destination) -> JmsUri:
 
 
 def _sent(uri: JmsUri) -> str:
-    """Return a URI as it is sent to the supplier, without credentials."""
     kept = {name: value for name, value in uri.parameters.items() if name not in _NOT_SENT and not is_secret(name)}
     shown = FrozenMap({name: without_login(value) for name, value in kept.items()})
     return str(dataclasses.replace(uri, parameters=shown))

@@ -17,7 +17,7 @@ from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError
 
 if TYPE_CHECKING:
-    from mtosi_jms.binding.body_check import Validate
+    from mtosi_jms.binding.profile import Validate
 
 __all__ = [
     "add_json",

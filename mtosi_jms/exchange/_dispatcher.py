@@ -19,13 +19,12 @@ from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.mapping import DEFAULT_PROFILE
 from mtosi_jms.binding.soap_jms import action_of
 from mtosi_jms.binding.table2 import MAX_INTEGER
-from mtosi_jms.bulk import Folders
-from mtosi_jms.errors import ConfigError, MtosiFault, ProtocolError
-from mtosi_jms.exchange._answers import BulkSupplier, ResponseMaker
+from mtosi_jms.bulk import BulkFile, BulkTerms, Compression, Folders, Packing, new_file
+from mtosi_jms.errors import ConfigError, FileLocationError, MtosiFault, ProtocolError
 from mtosi_jms.exchange.messages import in_package, moment, whole_number
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.patterns import Batch, BatchPosition, CommunicationPattern, cut_batches, parse_pattern
-from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
+from mtosi_jms.service import OperationInfo, RequestContext, ServiceInfo, SupplierBase
 from mtosi_jms.service.registry import chosen, is_own, names_another
 from mtosi_jms.soap import (
     FIELD_NAMES,
@@ -49,7 +48,11 @@ from mtosi_jms.stubs.fmw.hdr import (
     ActivityStatusType,
     CommunicationPatternType,
     CommunicationStyleType,
+    CompressionEnumType,
+    CompressionTypeType,
     MessageTypeType,
+    PackingEnumType,
+    PackingTypeType,
 )
 from mtosi_jms.telemetry import of_message
 from mtosi_jms.xmlbind import RawXml, XmlObject
@@ -488,7 +491,6 @@ def _in_version(envelope: Envelope, version: str) -> Envelope:
 
 
 def _operations_by_tag(services: Sequence[SupplierBase]) -> dict[str, tuple[_Served, ...]]:
-    """Return what serves each request element, by its Clark name."""
     found: dict[str, tuple[_Served, ...]] = {}
     if not isinstance(services, Sequence):
         raise ConfigError(f"services: give a list of them, not {type(services).__name__}")
@@ -509,3 +511,73 @@ def _not_a_service(given: object) -> str:
         return f"services: {given.__name__} is a class; give an instance, {given.__name__}()"
     kind = given if isinstance(given, type) else type(given)
     return f"services: {kind.__name__} is not a supplier class; derive it from the stub's Supplier"
+
+
+class ResponseMaker:
+    def __init__(self, service: ServiceInfo, operation: OperationInfo) -> None:
+        self._operation = operation
+        self._cls = service.load(operation.response)
+
+    def is_response(self, item: object) -> bool:
+        return isinstance(item, self._cls)
+
+    def response(self, batch: Batch[Any]) -> Any:
+        """Return the response with the objects of a batch. Raises ConfigError: it has no list for them."""
+        if len(batch.objects) == 1 and self.is_response(batch.objects[0]):
+            return batch.objects[0]
+        path = self._operation.batch_path
+        if not path and not batch.objects:
+            return self._cls()
+        if not path:
+            raise ConfigError(f"{self._operation.name}: the handler must yield {self._cls.__name__}")
+        return _nested(self._cls, path, batch.objects)
+
+
+def _nested(cls: type[XmlObject], path: Sequence[str], objects: list[Any]) -> XmlObject:
+    name, *rest = path
+    value = _nested(cls.__xml__.field(name).table().cls, rest, objects) if rest else objects
+    return cls(**{name: value})  # type: ignore[arg-type]
+
+
+class BulkSupplier:
+    """A BulkResponse request that may be carried out, with the `terms` that it asks for. Raises MtosiFault: it is
+    refused, with the fitting kind if the operation declares it, else `unableToComply`; without `folders` always."""
+
+    def __init__(self, service: ServiceInfo, operation: OperationInfo, header: Header, folders: Folders) -> None:
+        self._service = service
+        self._operation = operation
+        if not folders:
+            raise self._refused("BulkResponse is not done by this supplier", "notImplemented")
+        compression = header_text(header, "compressionType") or Compression.NO_COMPRESSION
+        packing = header_text(header, "packingType") or Packing.NO_PACKING
+        if compression not in list(Compression):
+            raise self._refused("compressionType is unknown here", "unsupportedCompressionFormat")
+        if packing not in list(Packing):
+            raise self._refused("packingType is unknown here", "unsupportedPackingFormat")
+        uri = header_text(header, "fileLocationURI") or ""
+        try:
+            self._path: Path = new_file(uri, folders)
+        except FileLocationError as error:
+            raise self._refused(str(error), "invalidInput") from None
+        size = max(whole_number(header.requested_batch_size) or 0, 0)
+        self.terms = BulkTerms.of(uri, compression, packing, 0 if packing == Packing.NO_PACKING else size)
+
+    @property
+    def header_fields(self) -> Mapping[str, Any]:
+        return {
+            "file_location_uri": self.terms.file_location_uri,
+            "compression_type": CompressionTypeType(value=CompressionEnumType(self.terms.compression)),
+            "packing_type": PackingTypeType(value=PackingEnumType(self.terms.packing)),
+        }
+
+    def _refused(self, why: str, kind: str) -> MtosiFault:
+        cls = self._service.load(self._operation.fault) if self._operation.fault else None
+        declared = {field.local for field in cls.__xml__.fields} if cls is not None else set()
+        return MtosiFault(why, kind=kind if kind in declared else "unableToComply")
+
+    def write(
+        self, batches: Iterable[Batch[Any]], maker: ResponseMaker, document: Callable[[Any, BatchPosition], bytes]
+    ) -> None:
+        with BulkFile(self._path, self.terms.compression, self.terms.packing) as file:
+            for batch in batches:
+                file.add(document(maker.response(batch), batch.position))

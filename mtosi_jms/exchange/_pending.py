@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
-from mtosi_jms.exchange.reporting import Asked, error_type, report
+from mtosi_jms.exchange.sending import Asked, error_type, report
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.patterns import Clock, Complete, Exchange, Fail, Fault, Release
 from mtosi_jms.soap import Envelope

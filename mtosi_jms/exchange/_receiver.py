@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from mtosi_jms.binding.body_check import BodyCheck
+from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.errors import IllegalStateError, MtosiError
 from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn

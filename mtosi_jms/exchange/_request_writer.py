@@ -17,8 +17,7 @@ from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOu
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
-from mtosi_jms.exchange.reporting import Asked, unanswered
-from mtosi_jms.exchange.sending import TimedSender
+from mtosi_jms.exchange.sending import Asked, TimedSender, unanswered
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.namespaces import split_clark
@@ -296,7 +295,6 @@ class RequestWriter:
         own_id: str | None,
         wanted: float | None,
     ) -> JmsMessage | None:
-        """Return the message of a request like one before; None: there was none."""
         message = self._templates.again(
             key,
             call.request,

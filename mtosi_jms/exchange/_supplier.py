@@ -12,11 +12,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.body_check import Validate, body_check
 from mtosi_jms.binding.mapping import DEFAULT_PROFILE, from_jms, judge_body
+from mtosi_jms.binding.profile import Validate, body_check
 from mtosi_jms.binding.soap_jms import breach, speaks
 from mtosi_jms.bulk import Folders
 from mtosi_jms.errors import (
@@ -28,10 +28,10 @@ from mtosi_jms.errors import (
     SpoolError,
     TransportError,
 )
+from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
 from mtosi_jms.exchange._reply_writer import ProviderError, ReplyPolicy, ReplyRules, ReplyWriter, Sender, WithheldError
-from mtosi_jms.exchange.arguments import check_connection
-from mtosi_jms.exchange.reporting import Asked, error_type, report
+from mtosi_jms.exchange.sending import Asked, check_connection, error_type, report
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made
@@ -41,9 +41,6 @@ from mtosi_jms.spool import InboxReceiver, IncomingJournal, give_back, handed_ou
 from mtosi_jms.telemetry import Count, Processing, Role
 from mtosi_jms.transport import Backoff, Connection, Consumer, Delivery, Session, redeliver
 from mtosi_jms.xmlbind import XmlObject
-
-if TYPE_CHECKING:
-    from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 
 log = logging.getLogger(__package__)
 
@@ -78,7 +75,7 @@ class Supplier:
             were being handled when the process ended. Without an inbox, such a request is answered again.
         retry_pause: seconds before a request is answered again after the provider failed. The pause doubles with each
             further failure, up to 10 s.
-        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.profile.Validate`.
         understands: header blocks that the handlers understand, see `Dispatcher`.
 
     Raises:
@@ -164,14 +161,16 @@ class Supplier:
     @property
     def aio(self) -> AsyncSupplier:
         """The same supplier on an event loop. Handlers may also be coroutines or asynchronous generators."""
-        from mtosi_jms.exchange._aio_supplier import AsyncSupplier
-
         with self._lock:
             if self._aio is None:
-                self._aio = AsyncSupplier(self._with_services, eager=self._dispatcher.eager)
+                self._aio = AsyncSupplier(self)
             return self._aio
 
-    def _with_services(
+    @property
+    def eager(self) -> bool:
+        return self._dispatcher.eager
+
+    def with_services(
         self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
     ) -> Supplier:
         """Return a copy with changed services that shares this supplier's state; `ended` is called as a thread ends."""
@@ -283,7 +282,6 @@ class Supplier:
             self._end(session)
 
     def _serve(self, delivery: Delivery, session: Session) -> bool:
-        """Answer a request; return whether to receive more."""
         with self._lock:  # in one step: `drain` sees the request as busy, or this sees that it was stopped
             if self._stopped.is_set():  # it is delivered again
                 give_back(delivery)

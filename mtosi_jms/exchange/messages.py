@@ -13,8 +13,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.mapping import from_jms, judge_body
+from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import DecodeError, MtosiError
 from mtosi_jms.jms import DUPLICATE_ID, RUN_ID, DeliveryMode, Destination, JmsMessage, JmsUri, NamingContext, is_jms_uri
@@ -178,7 +178,6 @@ def _plain_place(properties: Mapping[str, object], header: Header) -> Place | No
 
 @lru_cache(16)  # a peer sends the same names again and again
 def _batch_fields(*names: str) -> int:
-    """The number of properties about batches, in any spelling."""
     return "".join(names).casefold().count("batchsequence")
 
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from mtosi_jms.binding.body_check import BodyCheck
+from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ForbiddenXmlError
 from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, refuse_nodes, self_described

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
-from mtosi_jms.binding.body_check import Validate, body_check
+from mtosi_jms.binding.profile import Validate, body_check
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import (
     ConfigError,
@@ -156,7 +156,7 @@ class Endpoint:
     Args:
         wsdl: called with a path and the endpoint's URL; returns the WSDL of the path, or None. See `WsdlFiles`.
         is_ready: tells whether requests can be answered, for `/ready` and `/readyz`.
-        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.profile.Validate`.
         telemetry: receives reports of the requests, if given.
 
     Attributes:

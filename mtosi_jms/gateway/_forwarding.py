@@ -15,8 +15,8 @@ from urllib.parse import quote, urlsplit
 from lxml import etree
 
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.body_check import Validate, body_check
 from mtosi_jms.binding.mapping import DEFAULT_PROFILE
+from mtosi_jms.binding.profile import Validate, body_check
 from mtosi_jms.binding.soap_jms import action_of, document_of
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
@@ -213,7 +213,7 @@ class Forwarder(Dispatcher):
         iterators: iterator operations by operation, for operations that `iterator_operation` does not know. The request
             element has the same name, in 2.x with `Request` behind it.
         on_error: called with each failure that no requestor gets to know.
-        validate: whether the peer's answers must fit the schemas, see `mtosi_jms.binding.body_check.Validate`.
+        validate: whether the peer's answers must fit the schemas, see `mtosi_jms.binding.profile.Validate`.
     """
 
     def __init__(

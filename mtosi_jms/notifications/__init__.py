@@ -8,10 +8,15 @@ by messages (C40).
 from __future__ import annotations
 
 from mtosi_jms.notifications._events import Event, Received, event_name, events_in, log_warnings, read_notification
-from mtosi_jms.notifications._heartbeats import Heartbeats, ThreadTimer, Timer
-from mtosi_jms.notifications._losses import Loss, LossCause
 from mtosi_jms.notifications._operations import LocalBroker, ProducerService, expression_of, selector_of
-from mtosi_jms.notifications._publisher import Publisher, SystemProfile, notification_header
+from mtosi_jms.notifications._publisher import (
+    Heartbeats,
+    Publisher,
+    SystemProfile,
+    ThreadTimer,
+    Timer,
+    notification_header,
+)
 from mtosi_jms.notifications._snapshot import (
     AlarmKey,
     Applied,
@@ -22,7 +27,7 @@ from mtosi_jms.notifications._snapshot import (
     alarm_key,
     apply_notification,
 )
-from mtosi_jms.notifications._subscriber import Subscriber
+from mtosi_jms.notifications._subscriber import Loss, LossCause, Subscriber
 
 __all__ = [
     "AlarmKey",

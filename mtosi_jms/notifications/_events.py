@@ -14,9 +14,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from mtosi_jms import xmlbind
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.body_check import BodyCheck
 from mtosi_jms.binding.events import event_values, events_of, logical_name, moment_of
 from mtosi_jms.binding.mapping import from_jms, judge_body
+from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.binding.release1 import EVENT_INFO, FIELDS, value_of
 from mtosi_jms.errors import ConfigError, EnvelopeError
 from mtosi_jms.jms import JmsMessage
@@ -54,7 +54,6 @@ def is_release1(event: object) -> bool:
 
 
 def _notify_1x(root: str | None) -> tuple[type[XmlObject], ClassTable] | None:
-    """Return the class of `notify` in MTOSI 1.x, and the table of what it holds."""
     notify = find_element(_NOTIFY_1X, root)
     return None if notify is None else (notify, notify.__xml__.field("message").table())
 
@@ -148,7 +147,6 @@ def own_event(cls: type[XmlObject], object_name: XmlObject | None, **values: Any
 
 
 def _as_1x(field: Field, value: Any) -> Any:
-    """Return a value for a field of MTOSI 1.x, whose schema has times as text."""
     is_text = isinstance(value, dt.datetime) and getattr(field.type, "arrow", "") != "timestamp"
     return xmlbind.ITU_TIME.format(value) if is_text else value
 

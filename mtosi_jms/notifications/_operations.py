@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, TypeVar
 from mtosi_jms.bulk import BulkTerms
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError, SelectorError
-from mtosi_jms.exchange.arguments import check_connection
+from mtosi_jms.exchange.sending import check_connection
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.selector import Condition, Selector, parse
@@ -321,7 +321,6 @@ def _known(subscriptions: Mapping[str, T], identifier: str) -> T:
 
 
 def _ended(topics: Collection[str], topic: str | None, requested: str | None) -> list[str]:
-    """Return the topics of a subscription that end: the requested one, or all."""
     if topic is not None and topic not in topics:
         raise InvalidInputFault(f"the subscription has no topic {requested}")
     return [topic] if topic is not None else list(topics)

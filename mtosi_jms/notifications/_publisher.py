@@ -5,22 +5,21 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.events import EVENT_NAMES
 from mtosi_jms.binding.mapping import DEFAULT_PROFILE, to_jms
 from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.closing import Closeable
-from mtosi_jms.errors import ConfigError
-from mtosi_jms.exchange.arguments import check_connection
+from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
-from mtosi_jms.exchange.reporting import Asked, unanswered
-from mtosi_jms.exchange.sending import TimedSender
+from mtosi_jms.exchange.sending import Asked, TimedSender, check_connection, unanswered
+from mtosi_jms.exchange.worker import Worker, within
 from mtosi_jms.jms import Destination, FrozenMap, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
 from mtosi_jms.notifications._events import (
@@ -32,17 +31,16 @@ from mtosi_jms.notifications._events import (
     own_event,
     sole_event,
 )
+from mtosi_jms.patterns import rounded
 from mtosi_jms.service import CallOptions, check_seconds
 from mtosi_jms.soap import Header, as_dialect, stubs_header
 from mtosi_jms.spool import OutgoingJournal, watch_outbox
 from mtosi_jms.stubs.fmw.elc import EventLossCleared
 from mtosi_jms.stubs.fmw.elo import EventLossOccured
+from mtosi_jms.stubs.fmw.hbt import Heartbeat
 from mtosi_jms.stubs.fmw.hdr import CommunicationPatternType, CommunicationStyleType, MessageTypeType
 from mtosi_jms.transport import Connection, dropped, is_open
 from mtosi_jms.xmlbind import XmlObject
-
-if TYPE_CHECKING:
-    from mtosi_jms.notifications._aio import AsyncPublisher
 
 log = logging.getLogger(__package__)
 
@@ -50,6 +48,8 @@ Category: TypeAlias = TopicCategory | str
 Address: TypeAlias = str | Destination
 Topics: TypeAlias = Mapping[TopicCategory, Address] | Mapping[str, Address] | Mapping[Category, Address]
 """Maps each category to the name of its destination, or to the destination."""
+_GRACE: Final = 0.05
+"""Seconds that the loop waits longer than the thread that publishes for it: the thread's error says more."""
 EVENTS_PER_MESSAGE: Final = 100
 """Events that `publish_all` puts into one message at most."""
 
@@ -191,8 +191,6 @@ class Publisher(Closeable):
 
     @property
     def aio(self) -> AsyncPublisher:
-        from mtosi_jms.notifications._aio import AsyncPublisher  # asyncio is imported only if it is used
-
         with self._making:
             if self._aio is None:
                 self._aio = AsyncPublisher(self.publish)
@@ -376,6 +374,30 @@ class Publisher(Closeable):
                 self._aio.stop()
 
 
+class AsyncPublisher:
+    """A publisher as coroutines see it; made by `Publisher.aio`."""
+
+    def __init__(self, publish: Callable[..., JmsMessage]) -> None:
+        self._publish = publish
+        self._worker = Worker("mtosi-publish", "the publisher")
+
+    async def publish(
+        self, event: Event, *, category: TopicCategory | str | None = None, timeout: float | None = None
+    ) -> JmsMessage:
+        """Publish one event, after the calls that wait already; see `Publisher.publish`.
+
+        The event of a call that is cancelled or timed out may be published all the same, unless the call was still
+        waiting for its turn.
+        """
+        check_seconds("timeout", timeout)
+        text = f"not sent within {rounded(timeout or 0)} s: the event stands in line, or is being sent"
+        sent = self._worker.run(partial(self._publish, event, category=category, timeout=timeout))
+        return await within(timeout, _GRACE, sent, lambda: TransportError(text))
+
+    def stop(self) -> None:
+        self._worker.close()
+
+
 def _category(category: Category) -> TopicCategory:
     try:
         return TopicCategory(category)
@@ -397,3 +419,101 @@ def notification_header(cls: type[Header], sender_uri: str, destination_uri: str
         "timestamp": moment(),
     }
     return as_dialect(cls, fields)
+
+
+class Timer(Protocol):
+    """Runs an action later; `ThreadTimer` is one, so are `mtosi_jms.testing.ManualClock` and an asyncio event loop."""
+
+    def call_later(self, seconds: float, action: Callable[[], object], /) -> object:
+        """Run the action after so many seconds; the result may have a method `cancel`."""
+
+
+class ThreadTimer:
+    """Runs each action in a thread of its own, which does not keep the process alive."""
+
+    def call_later(self, seconds: float, action: Callable[[], object], /) -> threading.Timer:
+        timer = threading.Timer(seconds, action)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+
+class Heartbeats:
+    """Publishes a heartbeat when it is started, and then one at every interval.
+
+        with Publisher(...) as publisher, Heartbeats(publisher, 30, object_name=name("OS=EMS1")):
+            ...
+
+    A heartbeat that cannot be published is logged; the next one is tried at its time.
+
+    Args:
+        interval: seconds between two heartbeats. Subscribers should watch for a little more.
+        object_type: type of the object whose sign of life it is.
+        object_name: its name; the heartbeats are those of its release.
+        timer: schedules the next heartbeat.
+        on_error: called with the error of a heartbeat that could not be published.
+
+    Raises:
+        ConfigError: the interval is not positive.
+    """
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        interval: float,
+        *,
+        object_type: str = "OS",
+        object_name: XmlObject | None = None,
+        timer: Timer | None = None,
+        on_error: Callable[[Exception], object] | None = None,
+    ) -> None:
+        check_seconds("interval", interval)
+        self.published = 0
+        self._publisher = publisher
+        self._interval = interval
+        self._object_type = object_type
+        self._object_name = object_name
+        self._timer = timer or ThreadTimer()
+        self._on_error = on_error
+        self._lock = threading.Lock()
+        self._run: object = None  # identifies the time from start to stop
+        self._next: object = None
+
+    def start(self) -> Self:
+        """Publish the first one and schedule the others; nothing happens if it is started already."""
+        with self._lock:
+            if self._run is None:
+                self._run = object()
+                self._beat(self._run)
+        return self
+
+    def _due(self, run: object) -> None:
+        with self._lock:
+            if run is self._run:
+                self._beat(run)
+
+    def _beat(self, run: object) -> None:
+        """The lock is held."""
+        self._next = self._timer.call_later(self._interval, lambda: self._due(run))
+        try:
+            event = own_event(Heartbeat, self._object_name, object_type=self._object_type, os_time=moment())
+            self._publisher.broadcast(event)
+            self.published += 1
+        except Exception as error:  # noqa: BLE001 - nobody is there to catch it in the timer's thread
+            log.warning("a heartbeat could not be published: %s: %s", type(error).__name__, error)
+            if self._on_error is not None:
+                self._on_error(error)
+
+    def stop(self) -> None:
+        """Publish no more heartbeats; wait for one that is being published."""
+        with self._lock:
+            cancel = getattr(self._next, "cancel", None)
+            self._run = self._next = None
+        if cancel is not None:
+            cancel()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

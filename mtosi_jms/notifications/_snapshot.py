@@ -446,7 +446,6 @@ def _replaced(before: XmlObject, values: Mapping[str, Any]) -> XmlObject:
 
 
 def _inside(holder: Any) -> Iterator[XmlObject | RawXml]:
-    """Yield the elements of a list, whether their class is known or not."""
     if isinstance(holder, XmlObject):
         yield from getattr(holder, "any_", ())
         yield from holder.unknown_elements()

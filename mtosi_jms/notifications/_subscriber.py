@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
+import enum
 import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Generic, Self, TypeAlias, TypeVar
 
 from mtosi_jms.binding import BindingProfile
-from mtosi_jms.binding.body_check import Validate, body_check
 from mtosi_jms.binding.mapping import sender_of
+from mtosi_jms.binding.profile import Validate, body_check
 from mtosi_jms.binding.selector import lint
 from mtosi_jms.errors import ConfigError, IllegalStateError, SpoolError, TransportError, XmlError
-from mtosi_jms.exchange.arguments import check_connection
 from mtosi_jms.exchange.messages import warn
+from mtosi_jms.exchange.sending import check_connection
+from mtosi_jms.exchange.worker import Closing, Worker
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.selector import Condition, Selector
 from mtosi_jms.masking import shown_half_made
-from mtosi_jms.notifications._events import Received, log_warnings, name_of, read_notification
-from mtosi_jms.notifications._losses import Loss, LossHook, LossWatch
+from mtosi_jms.notifications._events import Event, Received, log_warnings, name_of, object_name_of, read_notification
 from mtosi_jms.service import check_seconds
 from mtosi_jms.soap import correlation_id, names_of
 from mtosi_jms.spool import InboxDelivery, InboxReceiver, IncomingJournal, Landing, begin, mark_in_doubt, watch_inbox
@@ -29,9 +34,135 @@ from mtosi_jms.telemetry import Count, of_message
 from mtosi_jms.transport import Connection, Delivery, dropped, is_open, redeliver
 from mtosi_jms.xmlbind import XmlObject
 
-if TYPE_CHECKING:
-    from mtosi_jms.notifications._aio import AsyncSubscriber
 
+class LossCause(enum.Enum):
+    """The sign by which a loss shows, as JMS does not number the notifications of a topic.
+
+    HEARTBEAT: no heartbeat of a sender, or of anybody so far, for longer than was promised; over with the next one.
+    SENDER: EventLossOccurred; over with EventLossCleared about the same object. TRANSPORT: the provider failed, or the
+    connection was lost and may not have kept all; over with the next message."""
+
+    HEARTBEAT = "heartbeat overdue"
+    SENDER = "told by the sender"
+    TRANSPORT = "provider interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """Events may have been lost, or the loss is over.
+
+    Attributes:
+        cause: the sign by which it was noticed.
+        sender: senderURI of the publisher concerned; empty if not known.
+        object_name: name of the object whose events are lost; empty if the sender does not say.
+        since: when it was noticed, in seconds of the subscriber's clock.
+        over: whether no more events are lost; `since` is still the time when the loss was noticed.
+        event: the event that reported the loss, or its end; None if there was none.
+        reason: the transport's error; empty for other causes.
+    """
+
+    cause: LossCause
+    sender: str = ""
+    object_name: str = ""
+    since: float
+    over: bool = False
+    event: Event | None = None
+    reason: str = ""
+
+
+LossHook: TypeAlias = Callable[[Loss], object]
+"""Called with each loss when it begins and when it is over, in the thread that receives."""
+
+_Key: TypeAlias = tuple[LossCause, str, str]
+
+
+class LossWatch:
+    """The losses of one subscriber; for one thread at a time. `heartbeat`: seconds that were promised, or None.
+    `keeps_durable`: the provider keeps all for a durable subscription during a reconnect."""
+
+    def __init__(self, hook: LossHook | None, clock: Callable[[], float], heartbeat: float | None) -> None:
+        self.keeps_durable = False
+        self._hook = hook
+        self._clock = clock
+        self._heartbeat = heartbeat
+        self._open: dict[_Key, Loss] = {}
+        # Until the first heartbeat, that of any sender is awaited, under the empty name.
+        self._seen_at: dict[str, float] = {} if heartbeat is None else {"": clock()}
+
+    @property
+    def open(self) -> tuple[Loss, ...]:
+        """The losses that are not over, in the order in which they began."""
+        return tuple(self._open.values())
+
+    def due(self) -> float | None:
+        times = [time for sender, time in self._seen_at.items() if (LossCause.HEARTBEAT, sender, "") not in self._open]
+        if self._heartbeat is None or not times:
+            return None
+        return max(0.0, min(times) + self._heartbeat - self._clock())
+
+    def check(self) -> None:
+        if self._heartbeat is None:
+            return
+        now = self._clock()
+        for sender, seen in self._seen_at.items():
+            if now - seen >= self._heartbeat:
+                self._begin(Loss(cause=LossCause.HEARTBEAT, sender=sender, since=seen))
+
+    def heartbeat(self, sender: str, event: Event) -> None:
+        if self._heartbeat is None:
+            return
+        self._seen_at.pop("", None)
+        self._seen_at[sender] = self._clock()
+        for concerned in ("", sender):
+            self._end((LossCause.HEARTBEAT, concerned, ""), event)
+
+    def loss_reported(self, sender: str, event: Event, *, over: bool) -> None:
+        """Note that a sender reports a loss of events, or its end, even if its beginning was missed."""
+        name = object_name_of(event)
+        loss = Loss(cause=LossCause.SENDER, sender=sender, object_name=name, since=self._clock(), event=event)
+        if not over:
+            self._begin(loss)
+        elif not self._end(_key_of(loss), event):
+            self._report(replace(loss, over=True))
+
+    def reconnected(self, reason: str) -> None:
+        """Note a loss, unless a durable subscription has kept all that was sent meanwhile."""
+        if not self.keeps_durable:
+            self.interrupted(reason)
+
+    def interrupted(self, reason: str) -> None:
+        self._begin(Loss(cause=LossCause.TRANSPORT, since=self._clock(), reason=reason))
+
+    def received(self) -> None:
+        self._end((LossCause.TRANSPORT, "", ""), None)
+
+    def _begin(self, loss: Loss) -> None:
+        if _key_of(loss) not in self._open:
+            self._open[_key_of(loss)] = loss
+            self._report(loss)
+
+    def _end(self, key: _Key, event: Event | None) -> bool:
+        loss = self._open.pop(key, None)
+        if loss is not None:
+            self._report(replace(loss, over=True, event=event))
+        return loss is not None
+
+    def _report(self, loss: Loss) -> None:
+        what = "no more events are lost" if loss.over else "events may have been lost"
+        log.warning("%s: %s %s%s", what, loss.cause.value, loss.sender, f", {loss.reason}" if loss.reason else "")
+        if self._hook is None:
+            return
+        try:
+            self._hook(loss)
+        except Exception:
+            log.exception("on_loss failed")
+
+
+def _key_of(loss: Loss) -> _Key:
+    return loss.cause, loss.sender, loss.object_name
+
+
+T = TypeVar("T")
 log = logging.getLogger(__package__)
 
 _LOSS_IS_OVER: Final = {"EventLossOccurred": False, "EventLossCleared": True}
@@ -68,7 +199,7 @@ class Subscriber(Iterator[Received]):
             findings about the selector and breaches of the schema are errors.
         heartbeat: seconds within which each publisher promised a heartbeat; a missing heartbeat is a loss.
         on_loss: called when events may have been lost, and when the loss is over; see `Loss`.
-        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.body_check.Validate`.
+        validate: whether bodies must fit the schemas (001-S12), see `mtosi_jms.binding.profile.Validate`.
         understands: header blocks that the application understands, as Clark names or classes of elements. A message
             with another block that must be understood is treated as one that cannot be read.
 
@@ -154,8 +285,6 @@ class Subscriber(Iterator[Received]):
     @property
     def aio(self) -> AsyncSubscriber:
         """The same subscriber for coroutines; not to be used together with the blocking iteration."""
-        from mtosi_jms.notifications._aio import AsyncSubscriber  # asyncio is imported only if it is used
-
         with self._making:
             if self._aio is None:
                 self._aio = AsyncSubscriber(self._receive, self._take, self._events, self.close, self._timeout)
@@ -332,3 +461,91 @@ class Subscriber(Iterator[Received]):
         if kind is None:
             self.done()
         self.close()
+
+
+class AsyncSubscriber(Closing, AsyncIterator[Received]):
+    """A subscriber as coroutines see it; made by `Subscriber.aio`.
+
+    A message is received when a task waits for an event and no event is left of the message before. A task that is
+    cancelled loses nothing: a message received later is neither landed nor acknowledged before a task waits again. It
+    is for one task at a time, and not for use beside the blocking iteration.
+
+    Args:
+        timeout: seconds to wait for an event before iteration ends; None waits for ever.
+    """
+
+    def __init__(
+        self,
+        receive: Callable[[float | None], Delivery | None],
+        take: Callable[[Delivery], None],
+        events: deque[Received],
+        close: Callable[[], None],
+        timeout: float | None,
+    ) -> None:
+        super().__init__(close, "the subscriber")
+        self._receive = receive
+        self._take = take
+        self._events = events
+        self._timeout = timeout
+        self._worker = Worker("mtosi-subscribe", "the subscriber")
+        self._receiving: _Job[Delivery | None] = _Job(self._worker)
+        self._taking: _Job[None] = _Job(self._worker)
+        self._stopped = False
+
+    async def __anext__(self) -> Received:
+        if self._stopped and not self._events:
+            raise IllegalStateError("the subscriber is closed")
+        try:
+            return await self._next()
+        except IllegalStateError:
+            if self._stopped:  # it was closed while this task waited
+                raise StopAsyncIteration from None
+            raise
+
+    async def _next(self) -> Received:
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        while not self._events:
+            if not self._taking.is_begun:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                self._receiving.begin(partial(self._receive, left))
+                delivery = await self._receiving.result()
+                if delivery is None:
+                    raise StopAsyncIteration
+                self._taking.begin(partial(self._take, delivery))
+            await self._taking.result()
+        return self._events.popleft()
+
+    def stop(self) -> None:
+        """End the iteration, also for a task that waits, as the subscription is closed."""
+        self._stopped = True
+        self._worker.close()
+
+
+class _Job(Generic[T]):
+    """A job of a thread. If the task that waits for it is cancelled, the job goes on: the next task gets its result."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._future: Future[T] | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        return self._future is not None
+
+    def begin(self, job: Callable[[], T]) -> None:
+        """Begin a job, unless an earlier one still has a result to give."""
+        if self._future is None:
+            self._future = self._worker.submit(job)
+
+    async def result(self) -> T:
+        if self._future is None:
+            raise IllegalStateError("another task waits for an event")
+        try:
+            result = await asyncio.shield(asyncio.wrap_future(self._future))
+        except asyncio.CancelledError:
+            raise
+        except BaseException:
+            self._future = None
+            raise
+        self._future = None
+        return result

@@ -3,8 +3,7 @@ clock or id generator: time and ids are arguments, and the caller does what the 
 
 from __future__ import annotations
 
-from mtosi_jms.patterns._batch_table import BatchEvent, BatchState
-from mtosi_jms.patterns._batches import BatchAssembler, BatchCounts, BatchRules, OnConflict
+from mtosi_jms.patterns._batches import BatchAssembler, BatchCounts, BatchEvent, BatchRules, BatchState, OnConflict
 from mtosi_jms.patterns._correlation import (
     HeldReply,
     Match,
@@ -27,15 +26,18 @@ from mtosi_jms.patterns._model import (
     Fault,
     Flag,
     Orphan,
+    Place,
     Release,
     Reply,
     ReplyType,
+    Standing,
     Stray,
     Timeouts,
     parse_pattern,
+    read_place,
     rounded,
+    standing_of,
 )
-from mtosi_jms.patterns._place import Place, Standing, read_place, standing_of
 from mtosi_jms.patterns._simple import SimpleEvent, SimpleExchange, SimpleState
 from mtosi_jms.patterns._supplier import (
     Batch,

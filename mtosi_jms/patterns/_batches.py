@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Generic, Literal, TypeAlias
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import ConfigError, IncompleteBatchError, ProtocolError, ReplyTimeoutError
-from mtosi_jms.patterns._batch_table import FINAL, TABLE, BatchEvent, BatchState
 from mtosi_jms.patterns._model import (
     Action,
     Actions,
@@ -30,14 +30,101 @@ from mtosi_jms.patterns._model import (
     Release,
     Reply,
     ReplyType,
+    Standing,
     Stray,
     Timeouts,
     earliest,
     rounded,
+    standing_of,
 )
-from mtosi_jms.patterns._place import Standing, standing_of
 from mtosi_jms.patterns._sequence import BatchSequence, Known
 from mtosi_jms.patterns._simple import is_acknowledgement
+
+
+class BatchState(StrEnum):
+    """Where a MultipleBatchResponse exchange stands."""
+
+    WAITING = "waiting"
+    ACKNOWLEDGED = "acknowledged"
+    RECEIVING = "receiving"
+    CLOSING = "closing"
+    COMPLETE = "complete"
+    FAULTED = "faulted"
+    UNANSWERED = "unanswered"
+    INCOMPLETE = "incomplete"
+    BROKEN = "broken"
+    ABANDONED = "abandoned"
+
+
+class BatchEvent(StrEnum):
+    """What can happen to a MultipleBatchResponse exchange."""
+
+    ACK = "acknowledgement"
+    LONE = "lone reply"
+    BATCH = "batch"
+    LAST = "batch with the end mark"
+    WHOLE = "nothing missing"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+    STRAY = "stray"
+    UNPLACED = "reply without a place"
+    BREACH = "breach"
+    ERROR = "error"
+    TIMEOUT = "time-out"
+    EXHAUSTED = "no more replies"
+    ABANDON = "caller gave up"
+
+
+FINAL: Final = frozenset(
+    {
+        BatchState.COMPLETE,
+        BatchState.FAULTED,
+        BatchState.UNANSWERED,
+        BatchState.INCOMPLETE,
+        BatchState.BROKEN,
+        BatchState.ABANDONED,
+    }
+)
+
+_ALWAYS: Final = {
+    BatchEvent.UNPLACED: BatchState.INCOMPLETE,
+    BatchEvent.BREACH: BatchState.BROKEN,
+    BatchEvent.ERROR: BatchState.FAULTED,
+    BatchEvent.ABANDON: BatchState.ABANDONED,
+}
+_BEFORE: Final = {
+    **_ALWAYS,
+    BatchEvent.ACK: BatchState.ACKNOWLEDGED,
+    BatchEvent.LONE: BatchState.COMPLETE,
+    BatchEvent.BATCH: BatchState.RECEIVING,
+    BatchEvent.LAST: BatchState.CLOSING,
+    BatchEvent.TIMEOUT: BatchState.UNANSWERED,
+    BatchEvent.EXHAUSTED: BatchState.UNANSWERED,
+}
+_STARTED: Final = {**_ALWAYS, BatchEvent.TIMEOUT: BatchState.INCOMPLETE, BatchEvent.EXHAUSTED: BatchState.INCOMPLETE}
+_UNCHANGED: Final = (BatchEvent.ACK, BatchEvent.DUPLICATE, BatchEvent.CONFLICT, BatchEvent.STRAY)
+
+TABLE: Final[dict[BatchState, dict[BatchEvent, BatchState]]] = {
+    BatchState.WAITING: {**_BEFORE, BatchEvent.STRAY: BatchState.WAITING},
+    BatchState.ACKNOWLEDGED: {**_BEFORE},
+    BatchState.RECEIVING: {
+        **_STARTED,
+        BatchEvent.BATCH: BatchState.RECEIVING,
+        BatchEvent.LAST: BatchState.CLOSING,
+        **dict.fromkeys(_UNCHANGED, BatchState.RECEIVING),
+    },
+    BatchState.CLOSING: {
+        **_STARTED,
+        BatchEvent.BATCH: BatchState.CLOSING,
+        BatchEvent.WHOLE: BatchState.COMPLETE,
+        **dict.fromkeys(_UNCHANGED, BatchState.CLOSING),
+    },
+    **{state: dict.fromkeys(BatchEvent, state) for state in BatchState if state in FINAL},
+}
+"""{state: {event: next state}}. A pair that is not here cannot occur (nothing is a duplicate before the first batch;
+what has no content is an acknowledgement where those are expected).
+LAST leads to CLOSING even when nothing is missing; WHOLE then completes it at once. A final state is never left, and
+what comes there is an orphan."""
 
 OnConflict: TypeAlias = Literal["error", "keep_first"]
 _REFUSED: Final = (BatchEvent.STRAY, BatchEvent.UNPLACED, BatchEvent.BREACH, BatchEvent.CONFLICT)
@@ -204,10 +291,6 @@ class BatchAssembler(Generic[P]):
         self._move(BatchEvent.ABANDON)
         self._sequence.take_held()
 
-    def resume(self, now: float) -> None:
-        """The caller was busy with what it was given and did not look for replies: the gap clock starts afresh."""
-        self._progress = max(self._progress, now)
-
     def _learn_first(self) -> None:
         """Count from 0 if a 0 of this supplier was seen, here or in another exchange, and batch 1 was not released."""
         if self._sequence.base is None and self.supplier in self._from_zero:
@@ -217,7 +300,6 @@ class BatchAssembler(Generic[P]):
         self.state = TABLE[self.state][event]
 
     def _event_of(self, reply: Reply[P]) -> tuple[BatchEvent, Flag | None]:
-        """What a reply is to this exchange, and what is irregular about it."""
         if reply.message_type is ReplyType.ERROR:
             return BatchEvent.ERROR, None
         if self.rules.expect_ack and is_acknowledgement(reply):
@@ -336,7 +418,6 @@ class BatchAssembler(Generic[P]):
         return (Complete(),)
 
     def _incomplete(self, reason: str, clock: str = "", missing: Sequence[int] | None = None) -> Fail[P]:
-        """The end of an exchange that is not whole; the state says so already."""
         missing = self._missing() if missing is None else missing
         held, end_seen = self._sequence.take_held(), self._sequence.end is not None
         error = IncompleteBatchError(

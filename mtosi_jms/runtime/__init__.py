@@ -10,9 +10,8 @@ runtime.run()                 # until SIGTERM, or `drain` from another thread
 from __future__ import annotations
 
 from mtosi_jms.runtime._consumer import ConsumerRuntime
-from mtosi_jms.runtime._handlers import Handler, HandlingContext, answering, events
+from mtosi_jms.runtime._handlers import Handler, HandlingContext, RuntimeRules, answering, events
 from mtosi_jms.runtime._health import Health, State
-from mtosi_jms.runtime._rules import RuntimeRules
 from mtosi_jms.transport import Backoff
 
 __all__ = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from mtosi_jms.jms import JmsMessage
-from mtosi_jms.runtime._lanes import Task
+from mtosi_jms.runtime._workers import Task
 from mtosi_jms.telemetry import of_message
 
 log = logging.getLogger("mtosi_jms.runtime")

@@ -2,33 +2,96 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 
 from mtosi_jms.errors import HandlerTimeoutError, IllegalStateError, MtosiError
-from mtosi_jms.runtime._handlers import Handler
-from mtosi_jms.runtime._lanes import Lanes, Task
-from mtosi_jms.runtime._rules import RuntimeRules
+from mtosi_jms.runtime._handlers import Handler, HandlingContext, RuntimeRules
 from mtosi_jms.spool import begin
-from mtosi_jms.transport import Session
+from mtosi_jms.transport import Delivery, Session
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """A message that is held. `generation`: the number of the connection that it came by. `due`: when the running
+    attempt must be over; None: no attempt runs, or it has any time."""
+
+    delivery: Delivery
+    key: Hashable
+    generation: int
+    failures: int = 0
+    error: BaseException | None = None
+    due: float | None = None
+
+
+class Lanes:
+    """Which message may be handled next: one at a time of each key, in the order of arrival. A lane is a key with a
+    message that is being handled, is next, or waits for another attempt; later ones wait behind it."""
+
+    def __init__(self) -> None:
+        self._ready: deque[Task] = deque()
+        self._lanes: dict[Hashable, deque[Task]] = {}
+        self._later: list[tuple[float, int, Task]] = []
+        self._tie = itertools.count()
+
+    def __len__(self) -> int:
+        """How many wait for a handler, for others of their key, or for another attempt."""
+        return len(self._ready) + len(self._later) + sum(len(lane) for lane in self._lanes.values())
+
+    def add(self, task: Task) -> None:
+        if task.key is None:
+            self._ready.append(task)
+        elif task.key in self._lanes:
+            self._lanes[task.key].append(task)
+        else:
+            self._lanes[task.key] = deque()
+            self._ready.append(task)
+
+    def take(self) -> Task | None:
+        return self._ready.popleft() if self._ready else None
+
+    def finish(self, task: Task) -> None:
+        """A message that was taken is done with: the next one of its key may be handled."""
+        if task.key is None:
+            return
+        lane = self._lanes[task.key]
+        if lane:
+            self._ready.append(lane.popleft())
+        else:
+            del self._lanes[task.key]
+
+    def retry(self, task: Task, at: float) -> None:
+        """A message that was taken waits for another attempt; its key waits with it."""
+        heapq.heappush(self._later, (at, next(self._tie), task))
+
+    def due(self, now: float) -> int:
+        """Makes messages ready whose wait is over, and returns how many."""
+        count = 0
+        while self._later and self._later[0][0] <= now:
+            self._ready.append(heapq.heappop(self._later)[2])
+            count += 1
+        return count
+
+    def clear(self) -> list[Task]:
+        """Removes and returns all that wait; what was taken still holds its key."""
+        left = [*self._ready, *(task for _, _, task in self._later)]
+        free = {task.key for task in left if task.key is not None}
+        left += [task for lane in self._lanes.values() for task in lane]
+        self._ready.clear()
+        self._later.clear()
+        self._lanes = {key: deque() for key in self._lanes if key not in free}
+        return left
+
 
 log = logging.getLogger(__package__)
 
 Opener = Callable[[], tuple[Session, int]]
 """Makes a session at the current connection, and returns it with the number of that connection."""
-
-
-class _Context:
-    def __init__(self, worker: _Worker, attempt: int) -> None:
-        self._worker = worker
-        self.attempt = attempt
-        self.cancelled = threading.Event()
-
-    @property
-    def session(self) -> Session:
-        return self._worker.session()
 
 
 class _Worker:
@@ -39,7 +102,7 @@ class _Worker:
         self._session: Session | None = None
         self._generation = -1
         self._fenced = threading.Event()
-        self.context = _Context(self, 0)
+        self.context = HandlingContext(0, self.session)
         self.thread = threading.Thread(target=self._run, name=f"handler-{number}", daemon=True)
 
     def session(self) -> Session:
@@ -201,7 +264,7 @@ class Workers:
                 self._work.wait()
             deadline = self._rules.deadline
             task.due = None if deadline is None else self._clock() + deadline
-            worker.context = _Context(worker, task.failures + 1)
+            worker.context = HandlingContext(task.failures + 1, worker.session)
             self._busy[worker] = task
             return task
 

@@ -26,7 +26,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.runtime._link import ATTEMPTS, ORIGINAL_DESTINATION, ORIGINAL_MESSAGE_ID, REASON
+from mtosi_jms.runtime._consumer import ATTEMPTS, ORIGINAL_DESTINATION, ORIGINAL_MESSAGE_ID, REASON
 from mtosi_jms.spool import Spool
 from mtosi_jms.transport import Capability, Connection, Consumer, Delivery, Session
 

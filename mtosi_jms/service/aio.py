@@ -175,8 +175,6 @@ class AsyncListOperation(AsyncOperation[One, Many, Response], Generic[One, Many,
 
 
 class _Operation(Generic[Made_co]):
-    """Makes the operation of a view; a descriptor."""
-
     def __init__(self, made: Callable[..., Made_co], calls: tuple[Any, ...]) -> None:
         self._made = made
         self._calls = calls

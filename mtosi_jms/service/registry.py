@@ -38,7 +38,6 @@ def services_of(package: str) -> tuple[ServiceInfo, ...]:
 
 @lru_cache(maxsize=16)
 def _usages(package: str) -> Mapping[str, tuple[Usage, ...]]:
-    """Usages by path of the element's class, all of one package."""
     found: dict[str, tuple[Usage, ...]] = {}
     for service in services_of(package):
         for operation in service.operations:

@@ -7,16 +7,13 @@ before it acknowledges it, and hands it out once.
 
 from __future__ import annotations
 
-from mtosi_jms.spool._inbox import Inbox
-from mtosi_jms.spool._inspection import SpoolFolder
-from mtosi_jms.spool._journal import (
+from mtosi_jms.spool._inbox import (
     CONFLICT,
+    Inbox,
     InboxDelivery,
     InboxEntry,
     InboxReceiver,
     IncomingJournal,
-    Landing,
-    OutgoingJournal,
     begin,
     give_back,
     handed_out,
@@ -24,11 +21,13 @@ from mtosi_jms.spool._journal import (
     mark_in_doubt,
     park,
     retry,
+    watch_inbox,
 )
 from mtosi_jms.spool._landing import (
     AckLog,
     Acknowledgement,
     DurableLanding,
+    Landing,
     Leftover,
     Listing,
     Spool,
@@ -38,11 +37,9 @@ from mtosi_jms.spool._landing import (
     read_acknowledgements,
     scan,
 )
-from mtosi_jms.spool._outbox import Outbox
-from mtosi_jms.spool._pump import OutboxPump
-from mtosi_jms.spool._rescue import Verification, verify_folder
+from mtosi_jms.spool._outbox import Outbox, OutboxPump, OutgoingJournal, watch_outbox
+from mtosi_jms.spool._rescue import SpoolFolder, Verification, verify_folder
 from mtosi_jms.spool._store import DeadMessage, StoredMessage
-from mtosi_jms.spool._watched import watch_inbox, watch_outbox
 
 __all__ = [
     "CONFLICT",

@@ -8,27 +8,67 @@ any    -> dead: it is not handed out any more, and stays
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
 from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.closing import Closeable
-from mtosi_jms.errors import SpoolError
+from mtosi_jms.errors import IllegalStateError, SpoolError, SpoolFullError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spool._journal import InboxEntry
-from mtosi_jms.spool._store import DEAD, EMPTY, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, content_digest, marks
+from mtosi_jms.spool._store import (
+    DEAD,
+    EMPTY,
+    LIMIT_BYTES,
+    OPEN,
+    READY,
+    DeadMessage,
+    Store,
+    content_digest,
+    marks,
+    watch,
+)
+from mtosi_jms.telemetry import Count, Gauge, Telemetry
+from mtosi_jms.transport import Consumer, Delivery, Session, redeliver
 
 log = logging.getLogger(__package__)
 
 WINDOW: Final = BOUNDS.spool_window
 """How many ids are remembered by default."""
 _NO_ID: Final = "none:"
+CONFLICT: Final = "an earlier message has its MTOSIX_messageId, and another body"
+"""The reason of a dead message that was in conflict."""
+_LOOK: Final = 1.0
+"""Seconds between checks of the inbox while a receiver waits."""
+
+
+class InboxEntry(NamedTuple):
+    """A message of an inbox. `conflict`: an earlier message had its MTOSIX_messageId and another body."""
+
+    key: str
+    message: JmsMessage
+    conflict: bool = False
+
+
+class IncomingJournal(Protocol):
+    """Keeps received messages until they are settled. `Inbox` implements it and documents the methods."""
+
+    def land(self, message: JmsMessage) -> bool: ...
+    def take(self) -> InboxEntry | None: ...
+    def hand(self, key: str) -> None: ...
+    def done(self, key: str) -> None: ...
+    def park(self, key: str) -> None: ...
+    def retry(self, key: str) -> None: ...
+    def move_to_dead(self, key: str, reason: str) -> None: ...
+    def release(self, key: str) -> None: ...
+    def mark_in_doubt(self, key: str) -> None: ...
+
 
 OnDoubt = Callable[[InboxEntry], object]
 
@@ -51,7 +91,6 @@ class Inbox(Closeable):
         on_doubt: called with each message that is in doubt, when the inbox is opened and later.
         limit_bytes: maximum size of unsettled messages; None: no limit.
         limit_messages: maximum number of unsettled messages; None: no limit.
-        limit_age: seconds after which the log reports an unsettled message; None: never.
 
     Attributes:
         duplicates: how many messages were recognised as copies and dropped.
@@ -70,7 +109,6 @@ class Inbox(Closeable):
         on_doubt: OnDoubt | None = None,
         limit_bytes: int | None = LIMIT_BYTES,
         limit_messages: int | None = None,
-        limit_age: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.duplicates = self.handed = 0
@@ -79,7 +117,7 @@ class Inbox(Closeable):
         # The database says which messages this inbox has taken; these two say which of its threads has each.
         self._out: set[str] = set()
         self._taking: dict[int, InboxEntry] = {}
-        self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages, limit_age))
+        self._store = Store(Path(folder), "inbox", clock=clock, limits=(limit_bytes, limit_messages))
         try:
             for one in self._store.messages("doubt"):
                 self._report_doubt(one.number, one.key)
@@ -281,7 +319,6 @@ class Inbox(Closeable):
 
 
 def _key_of(message: JmsMessage) -> str:
-    """Returns the key of a message; a random one if nothing identifies it."""
     own = message.properties.get(DUPLICATE_ID)
     if own:
         return str(own)
@@ -289,3 +326,166 @@ def _key_of(message: JmsMessage) -> str:
         return f"{_NO_ID}{random_id()}"
     facts = f"{message.message_id} {message.timestamp_ms} ".encode() + message.body
     return f"jms:{blake2b(facts, digest_size=16).hexdigest()}"
+
+
+def watch_inbox(telemetry: Telemetry | None, inbox: IncomingJournal | None) -> None:
+    """Have a telemetry read how many messages of an inbox are unsettled, and how many are dead."""
+    if telemetry is not None and isinstance(inbox, Inbox):
+        watch(telemetry, Gauge.INBOX_SIZE, inbox, len)
+        watch(telemetry, Gauge.DEAD, inbox, lambda one: one.dead_count)
+
+
+class InboxDelivery(Delivery):
+    """A message that an inbox hands out, acknowledged at the provider. `begun`: it was handed out. `waited`: it was
+    there already, from an earlier time, when it was asked for."""
+
+    __slots__ = ("begun", "conflict", "inbox", "key", "waited")
+
+    def __init__(self, inbox: IncomingJournal, entry: InboxEntry, *, waited: bool = False) -> None:
+        self.key, self.message, self.conflict = entry
+        self.begun = False
+        self.waited = waited
+        self.inbox = inbox
+
+    def acknowledge(self) -> None:
+        """Notes that the message was handled. Raises SpoolError: the inbox cannot note it."""
+        self.inbox.done(self.key)
+
+
+class InboxReceiver:
+    """Receives through an inbox: first the messages that wait there, then those that the provider delivers. Those in
+    conflict become dead messages, unless `conflicts` is set."""
+
+    def __init__(
+        self, session: Session, consumer: Consumer, inbox: IncomingJournal, *, conflicts: bool = False
+    ) -> None:
+        self._session = session
+        self._consumer = consumer
+        self._inbox = inbox
+        self._conflicts = conflicts
+        self._unlanded: Delivery | None = None
+
+    def receive(self, timeout: float | None = None) -> InboxDelivery | None:
+        """Waits for the next new message; see `Consumer.receive`. Raises SpoolFullError: there is no room, it is not
+        acknowledged, and the next call tries again; SpoolError: it cannot be stored, and is delivered again."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        waited = True
+        while (entry := self._take()) is None:
+            waited = False
+            left = math.inf if deadline is None else max(0.0, deadline - time.monotonic())
+            if self._unlanded is None:
+                # A process that shares the inbox may leave a message to this one, so check from time to time.
+                self._unlanded = self._consumer.receive(min(left, _LOOK))
+            if self._unlanded is not None:
+                self._land(self._unlanded)
+            elif left <= _LOOK:
+                return None
+        return InboxDelivery(self._inbox, entry, waited=waited)
+
+    def _take(self) -> InboxEntry | None:
+        while (entry := self._inbox.take()) is not None and entry.conflict and not self._conflicts:
+            self._inbox.move_to_dead(entry.key, CONFLICT)
+        return entry
+
+    def _land(self, delivery: Delivery) -> None:
+        try:
+            is_new = self._inbox.land(delivery.message)
+        except SpoolFullError:
+            raise
+        except BaseException:  # a signal's too: what is not acknowledged has to come again
+            self._unlanded = None
+            redeliver(self._session)
+            raise
+        self._unlanded = None
+        telemetry = self._session.connection.telemetry
+        if telemetry is not None and not is_new:
+            telemetry.count(Count.DUPLICATES, self._consumer.destination)
+        try:
+            delivery.acknowledge()
+        except (TransportError, IllegalStateError) as error:  # it will come again and be recognised
+            log.debug(
+                "a message that has landed was not acknowledged, message %s: %s: %s",
+                delivery.message.message_id,
+                type(error).__name__,
+                error,
+            )
+
+
+# What handlers note for any delivery. If it is from an inbox, the inbox notes it, or raises a SpoolError if it cannot.
+# Otherwise the provider is informed if necessary.
+
+
+def begin(delivery: Delivery) -> None:
+    """Notes that a message is about to be handed out. If this raises an error, it must not be."""
+    if type(delivery) is InboxDelivery:  # `isinstance` is slow where a class is abstract
+        delivery.inbox.hand(delivery.key)
+        delivery.begun = True
+
+
+def has_waited(delivery: Delivery) -> bool:
+    """Whether a message was in an inbox before, so that its time to live may have ended there."""
+    return type(delivery) is InboxDelivery and delivery.waited
+
+
+def give_back(delivery: Delivery) -> None:
+    """Gives back a message that was surely not handled. If the inbox cannot note that, it is handed out again after the
+    inbox is closed; if it was begun, it is then in doubt."""
+    if isinstance(delivery, InboxDelivery):
+        try:
+            delivery.inbox.release(delivery.key)
+        except SpoolError as error:
+            log.warning(
+                "a message could not be given back to its inbox, id %s: %s: %s",
+                delivery.key,
+                type(error).__name__,
+                error,
+            )
+
+
+def park(delivery: Delivery) -> None:
+    """Settles a message that was sent to the dead-letter destination."""
+    if isinstance(delivery, InboxDelivery):
+        delivery.inbox.park(delivery.key)
+    else:
+        delivery.acknowledge()
+
+
+def retry(delivery: Delivery) -> None:
+    """Notes that an attempt has failed and another one will follow."""
+    if isinstance(delivery, InboxDelivery):
+        delivery.inbox.retry(delivery.key)
+
+
+def mark_in_doubt(delivery: Delivery) -> bool:
+    """Notes that the outcome of a message is unknown; returns whether an inbox has noted that. One not handed out is
+    given back."""
+    if not isinstance(delivery, InboxDelivery):
+        return False
+    if delivery.begun:
+        delivery.inbox.mark_in_doubt(delivery.key)
+    else:
+        give_back(delivery)
+    return True
+
+
+class handed_out:  # noqa: N801 - a word of `with`, as in contextlib
+    """Hands a message out for a block. It is settled at the end of the block, and in doubt if the block raises.
+    Raises SpoolError: the inbox cannot note it; TransportError: the message cannot be acknowledged at the provider."""
+
+    __slots__ = ("_delivery",)
+
+    def __init__(self, delivery: Delivery) -> None:
+        self._delivery = delivery
+
+    def __enter__(self) -> None:
+        try:
+            begin(self._delivery)
+        except BaseException:
+            give_back(self._delivery)
+            raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._delivery.acknowledge()
+        else:
+            mark_in_doubt(self._delivery)

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from mtosi_jms.binding.soap_jms import self_describing
 from mtosi_jms.bounds import BOUNDS
@@ -27,7 +27,7 @@ from mtosi_jms.compression import is_document_name, open_file, read_file
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.files import sync
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool._files import make_folder, remove, reporting, write_all, write_synced
+from mtosi_jms.spool._folder import make_folder, remove, reporting, write_all, write_synced
 from mtosi_jms.spool._sidecar import Sidecar, decode_sidecar, encode_sidecar
 
 _CHUNK: Final = 65_536
@@ -352,6 +352,17 @@ class Spool:
                 self._last = last_ms + 1, 0
             milliseconds, number = self._last
         return f"{milliseconds:013d}-{number:06d}-{sha256[:8]}"
+
+
+class Landing(Protocol):
+    """Stores received messages before they are acknowledged. `DurableLanding` implements it."""
+
+    def land(self, message: JmsMessage) -> Any:
+        """Write a message durably. If this raises an error, the waiting caller gets it, and the message is not
+        acknowledged."""
+        ...
+
+    def acknowledged(self, landed: Any, *, correlation_id: str | None, batch_number: int | None) -> None: ...
 
 
 class DurableLanding(Closeable):

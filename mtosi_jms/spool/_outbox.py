@@ -13,24 +13,25 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     AuthenticationError,
     ConfigError,
+    IllegalStateError,
     InvalidDestinationError,
     LoginRefusedError,
     MessageRefusedError,
     MtosiError,
+    SpoolError,
     TransportError,
 )
 from mtosi_jms.jms import DUPLICATE_ID, DeliveryMode, Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
-from mtosi_jms.spool._journal import Sender
-from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store
-from mtosi_jms.telemetry import of_message
-from mtosi_jms.transport import Backoff
+from mtosi_jms.spool._store import DEAD, LIMIT_BYTES, OPEN, READY, DeadMessage, Store, watch
+from mtosi_jms.telemetry import Gauge, Telemetry, of_message
+from mtosi_jms.transport import Backoff, Connection
 
 log = logging.getLogger(__package__)
 
@@ -38,6 +39,18 @@ _PAGE: Final = 200
 """How many rows are read at a time."""
 _OWN_FAULT: Final = (ConfigError, InvalidDestinationError, AuthenticationError, MessageRefusedError)
 """Errors about one message. A refused login, a full destination or a lost connection concerns all messages."""
+
+
+class Sender(Protocol):
+    def send(self, destination: Destination, message: JmsMessage) -> JmsMessage: ...
+
+
+class OutgoingJournal(Protocol):
+    """Keeps messages until the provider has confirmed them. `Outbox` implements it and documents the methods."""
+
+    def put(self, message: JmsMessage, destination: Destination) -> JmsMessage: ...
+    def send(self, session: Sender, destination: Destination, message: JmsMessage) -> JmsMessage: ...
+    def resend(self, session: Sender) -> int: ...
 
 
 class Outbox(Closeable):
@@ -56,7 +69,6 @@ class Outbox(Closeable):
         folder: a folder only for this outbox; created if it is missing, accessible only for its owner.
         limit_bytes: maximum size of the messages; None: no limit.
         limit_messages: maximum number of messages; None: no limit.
-        limit_age: seconds after which the log reports a message that still waits; None: never.
         attempts: how often a refused message is sent before it is dead.
         retry: pauses between these attempts.
         on_refused: called with a message that has become dead, and the error.
@@ -78,7 +90,6 @@ class Outbox(Closeable):
         *,
         limit_bytes: int | None = LIMIT_BYTES,
         limit_messages: int | None = None,
-        limit_age: float | None = None,
         attempts: int = 5,
         retry: Backoff | None = None,
         on_refused: Callable[[JmsMessage, MtosiError], object] | None = None,
@@ -91,7 +102,7 @@ class Outbox(Closeable):
         self._sending = threading.RLock()
         self._last_skipped = 0
         """Number of the last message that a flush left behind."""
-        limits = limit_bytes, limit_messages, limit_age
+        limits = limit_bytes, limit_messages
         self._store = Store(Path(folder), "outbox", clock=clock, alone=True, limits=limits)
         try:
             ((self._tried,),) = self._store.read("SELECT coalesce(max(number), 0) FROM message")
@@ -256,7 +267,6 @@ class Outbox(Closeable):
         return left <= 0 or left > 1000 * (self._retry.maximum + self._retry.jitter)  # the clock was set back
 
     def _refused(self, number: int, message: JmsMessage, attempts: int, error: MtosiError) -> bool:
-        """Notes that a message was refused; returns whether it is dead now."""
         if attempts < self._attempts and not isinstance(error, ConfigError):
             next_ms = self._store.now_ms() + int(1000 * self._retry.seconds(attempts))
             statement = "UPDATE message SET attempts = ?, next_ms = ? WHERE number = ?"
@@ -299,5 +309,64 @@ class Outbox(Closeable):
         self._store.close()
 
 
+def watch_outbox(telemetry: Telemetry | None, outbox: OutgoingJournal | None) -> None:
+    """Have a telemetry read how many messages of an outbox wait, since when, and how many are dead."""
+    if telemetry is not None and isinstance(outbox, Outbox):
+        watch(telemetry, Gauge.OUTBOX_DEPTH, outbox, len)
+        watch(telemetry, Gauge.OUTBOX_AGE, outbox, lambda one: one.age)
+        watch(telemetry, Gauge.DEAD, outbox, lambda one: one.dead_count)
+
+
 def _key_of(message: JmsMessage) -> str:
     return str(message.properties.get(DUPLICATE_ID, ""))
+
+
+_LOOK: Final = 1.0
+"""Seconds between looks at the outbox: the next attempt of a refused message may be due."""
+
+
+class OutboxPump(Closeable):
+    """Sends the messages of an outbox until it is closed; whoever has a message only stores it (`Outbox.put`). Close
+    the outbox after the pump.
+
+    `connect` opens a connection, again after each loss; the pump closes it. `backoff`: pauses while the provider cannot
+    be reached, or the outbox cannot be read."""
+
+    def __init__(
+        self, outbox: OutgoingJournal, connect: Callable[[], Connection], *, backoff: Backoff | None = None
+    ) -> None:
+        self._outbox = outbox
+        self._connect = connect
+        self._backoff = backoff or Backoff()
+        self._stored = threading.Event()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="outbox-pump", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Send at once what was stored just now; without this it goes within a second."""
+        self._stored.set()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._over.is_set():
+            try:
+                with self._connect() as connection, connection.session() as session:
+                    while not self._over.is_set():
+                        self._outbox.resend(session)
+                        failures = 0
+                        self._stored.wait(_LOOK)
+                        self._stored.clear()  # before the look at `_over`, or the last wake of `close` could be missed
+            except (TransportError, IllegalStateError) as error:
+                log.warning("the outbox waits: %s: %s", type(error).__name__, error)
+            except SpoolError:
+                log.exception("the outbox cannot be read")
+            except MtosiError:
+                log.exception("the outbox cannot be sent")
+            failures += 1
+            self._over.wait(self._backoff.seconds(failures))
+
+    def close(self) -> None:
+        self._over.set()
+        self._stored.set()
+        self._thread.join()

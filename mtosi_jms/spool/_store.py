@@ -17,20 +17,21 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import IllegalStateError, JournalDamageError, SpoolError, SpoolFullError, SpoolInUseError
 from mtosi_jms.files import sync
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.spool._files import reporting
-from mtosi_jms.spool._folder import LOCK, PrivateFolder
+from mtosi_jms.spool._folder import LOCK, PrivateFolder, reporting
 from mtosi_jms.spool._sidecar import decode_facts, encode_facts
+from mtosi_jms.telemetry import Gauge, Telemetry
 
 log = logging.getLogger(__package__)
 
 T = TypeVar("T")
+J = TypeVar("J", bound="HasFolder")
 
 DATABASE: Final = "messages.db"
 RESCUED: Final = "rescued.db"
@@ -119,11 +120,16 @@ class DeadMessage(NamedTuple):
     message: JmsMessage | None
 
 
+class HasFolder(Protocol):
+    @property
+    def folder(self) -> Path: ...
+
+
 class Store:
     """The database of an outbox or inbox; threads may share it.
 
     `kind`: empty opens what exists, also while processes have it open. `alone`: lock the folder against all others.
-    `limits`: bytes, number and age in seconds of unsettled messages, or None. `lock` is held by each method, and for
+    `limits`: bytes and number of unsettled messages, or None. `lock` is held by each method, and for
     several calls that belong together; take it before the database's. `me`: this object in the column `owner`.
 
     Raises SpoolInUseError; JournalDamageError: `mtosi-jms spool verify` rescues what can be read; SpoolError: the
@@ -136,7 +142,7 @@ class Store:
         *,
         clock: Callable[[], float] = time.time,
         alone: bool = False,
-        limits: tuple[int | None, int | None, float | None] = (None, None, None),
+        limits: tuple[int | None, int | None] = (None, None),
     ) -> None:
         self.folder = folder
         self.kind = kind
@@ -144,7 +150,6 @@ class Store:
         self.me = random_id()
         self._clock = clock
         self._limits = limits
-        self._aged = ""
         self._pid = os.getpid()
         self._database: sqlite3.Connection | None = None
         self._path = folder / DATABASE
@@ -158,7 +163,6 @@ class Store:
         _stores.add(self)
 
     def _open(self, alone: bool) -> None:
-        """Opens the database, or creates one."""
         if not self.kind:
             self._guarded(self._connect)
             return
@@ -366,7 +370,6 @@ class Store:
         return [one.key for one in self.messages() if self.write(partial(self._is_damaged, one), sync=True)]
 
     def _is_damaged(self, one: StoredMessage) -> bool:
-        """Makes a message dead if it is not as it was stored; returns whether that is so."""
         columns = "key, since_ms, digest, facts, body, state"
         row = self.execute(f"SELECT {columns} FROM message WHERE number = ? AND {OPEN}", one.number).fetchone()
         if row is None:  # settled meanwhile
@@ -401,24 +404,16 @@ class Store:
         return int(messages)
 
     def _check_limits(self, size: int) -> None:
-        most_bytes, most_messages, most_seconds = self._limits
+        most_bytes, most_messages = self._limits
         query = "SELECT sum(messages), sum(bytes) FROM total WHERE state NOT IN ('done', 'parked')"
         ((messages, taken),) = self.execute(query)
         for most, needed, what in (most_bytes, taken + size, "bytes"), (most_messages, messages + 1, "messages"):
             if most is not None and needed > most:
                 raise SpoolFullError(str(self.folder), f"the {self.kind} has reached its limit of {most:,} {what}")
-        if most_seconds is not None:
-            self._warn_of_age(most_seconds)
         if self.place.free() < 2 * size + self.place.room // 2:
             # A message is written twice, to the log and then to the database, and settling needs room too.
             raise self._full("too little room on the disk")
         self.place.make_reserve()
-
-    def _warn_of_age(self, most_seconds: float) -> None:
-        oldest = self.execute(f"SELECT key, since_ms FROM message WHERE {OPEN} ORDER BY number LIMIT 1").fetchone()
-        if oldest is not None and oldest[0] != self._aged and self.now_ms() - oldest[1] > most_seconds * 1000:
-            self._aged = oldest[0]
-            log.warning("%s: the message %s has waited for more than %g s", self.folder, oldest[0], most_seconds)
 
     # The folder.
 
@@ -450,6 +445,20 @@ class Store:
         if self.__dict__.get("_database") is not None and os.getpid() == self._pid:
             self.close()
             warnings.warn(f"{self.folder}: the {self.kind} was not closed", ResourceWarning, stacklevel=2)
+
+
+def watch(telemetry: Telemetry, gauge: Gauge, journal: J, value: Callable[[J], float]) -> None:
+    """Have a telemetry read a value of an outbox or inbox. That does not keep it alive; closed ones are left out."""
+    weak = weakref.ref(journal)
+
+    def read() -> float | None:
+        one = weak()
+        try:
+            return float(value(one)) if one is not None else None
+        except SpoolError:  # closed, or its folder cannot be read
+            return None
+
+    telemetry.watch(gauge, str(journal.folder), read)
 
 
 def marks(values: tuple[str, ...] | list[str]) -> str:

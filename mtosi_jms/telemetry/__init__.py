@@ -13,8 +13,18 @@ from __future__ import annotations
 from mtosi_jms.telemetry._logs import JsonFormatter, LineFormatter, log_message, masked_envelope, of_message
 from mtosi_jms.telemetry._metrics import Metrics
 from mtosi_jms.telemetry._monitor import Monitor, is_own_host
-from mtosi_jms.telemetry._seam import Count, Gauge, Processing, Publication, Role, Server, Telemetry, published
-from mtosi_jms.telemetry._table import METRICS, Metric
+from mtosi_jms.telemetry._seam import (
+    METRICS,
+    Count,
+    Gauge,
+    Metric,
+    Processing,
+    Publication,
+    Role,
+    Server,
+    Telemetry,
+    published,
+)
 
 __all__ = [
     "METRICS",

@@ -18,8 +18,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from mtosi_jms.jms import Destination, JmsMessage
-from mtosi_jms.telemetry._seam import Count, Gauge, Processing, Publication, Role, Server, Telemetry
-from mtosi_jms.telemetry._table import (
+from mtosi_jms.telemetry._seam import (
     BATCHES,
     BUCKETS,
     CLIENT,
@@ -31,7 +30,14 @@ from mtosi_jms.telemetry._table import (
     PROCESS,
     REDELIVERIES,
     SENT,
+    Count,
+    Gauge,
     Labels,
+    Processing,
+    Publication,
+    Role,
+    Server,
+    Telemetry,
 )
 
 SYSTEM: Final = "jms"

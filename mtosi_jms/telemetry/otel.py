@@ -16,8 +16,7 @@ from typing import Any, Final, Self
 from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.telemetry._metrics import SYSTEM, Counted, Histogram, Metrics, where
-from mtosi_jms.telemetry._seam import Processing, Publication, Role
-from mtosi_jms.telemetry._table import BUCKETS, METRICS, Labels, Metric
+from mtosi_jms.telemetry._seam import BUCKETS, METRICS, Labels, Metric, Processing, Publication, Role
 
 try:
     from opentelemetry import context as contexts
@@ -180,7 +179,6 @@ class OpenTelemetry(Metrics):
                 _failed(span, error_type)
 
     def _facts(self, name: str, kind: str, destination: Destination, message: JmsMessage) -> tuple[str, dict[str, Any]]:
-        """The name of a span, and its attributes."""
         shown, common = _about(name, kind, destination, self._server())
         facts = common.copy()
         if message.message_id is not None:
@@ -198,8 +196,6 @@ class OpenTelemetry(Metrics):
 
 
 class _Recorded(Histogram):
-    """A histogram that OpenTelemetry has too."""
-
     __slots__ = ("_record",)
 
     def __init__(self, record: Callable[[float], None]) -> None:
