@@ -91,7 +91,7 @@ NAMED = [
     ("asynchronous-send", "| `{}` |", "mtosi_jms.transport", "ConnectOptions"),
     ("consumers", "`{}`", "mtosi_jms.runtime", "Health"),
     ("consumers", "`{}`", "mtosi_jms.runtime", "RuntimeRules"),
-    ("consumers", "`{}`", "mtosi_jms.runtime._link", ""),
+    ("consumers", "`{}`", "mtosi_jms.runtime._consumer", ""),
     ("corba-channels", "`{}`", "mtosi_jms.bridge.corba", "OrbOptions"),
     ("exchanges", "{}", "mtosi_jms", "CallOptions"),
     ("exchanges", "{}", "mtosi_jms.exchange", "Requestor"),

@@ -102,34 +102,6 @@ def test_missing_batches_are_named(lost: Any, handed_out: Any, missing: Any, end
         assert list(batches) == []
 
 
-def test_everything_lost_is_a_time_out() -> None:
-    timeouts = Timeouts(first_reply=0.02)
-    with exchange([SmallEms(3)], tamper=lambda replies: gap(replies, at=range(3)), timeouts=timeouts) as pair:
-        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=1)
-        with pytest.raises(ReplyTimeoutError) as caught:
-            next(batches)
-        assert caught.value.clock == "first reply"
-
-
-@pytest.mark.obligation("C59")
-def test_a_fault_in_mid_sequence_ends_it_after_what_came_in_order(mtosi_exchange: Any) -> None:
-    """C59."""
-
-    class Ems(ManagedElementRetrieval.Supplier):
-        def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
-            for number in range(1, 6):
-                yield ManagedElementType(name=name(f"ME=NE-{number}"))
-            raise CommLossFault("NE-6 does not answer")
-
-    pair = mtosi_exchange([Ems()])
-    batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
-    assert [numbers(next(batches)), numbers(next(batches))] == [[1, 2], [3, 4]]
-    with pytest.raises(CommLossFault, match="NE-6 does not answer"):
-        next(batches)
-    assert list(batches) == []
-    assert pair.requestor.pending == 0
-
-
 @pytest.mark.obligation("C59")
 def test_what_a_fault_overtook_is_not_lost() -> None:
     """Batches whose turn never came are in `held`."""
@@ -204,13 +176,6 @@ def test_a_size_of_zero_asks_for_one_reply(mtosi_exchange: Any) -> None:
         True,
         0,
     )
-
-
-@pytest.mark.parametrize("eager", [False, True])
-def test_an_empty_result_is_one_empty_batch(eager: bool) -> None:
-    with exchange([SmallEms(0)], supplier={"eager": eager}) as pair:
-        batches = pair.stub(ManagedElementRetrieval).get_all_managed_elements.batches(batch_size=2)
-        assert [numbers(batch) for batch in batches] == [[]]
 
 
 @pytest.mark.obligation("C23")
@@ -389,18 +354,6 @@ def test_calls_inside_a_batch_loop(mtosi_exchange: Any) -> None:
         inner = [numbers(batch) for batch in retrieval.get_all_managed_elements.batches(batch_size=3)]
         found.append((str(one.name), inner))
     assert found == [(f"MD=EMS1/ME=NE-{number}", [[1, 2, 3], [4]]) for number in range(1, 5)]
-
-
-def test_several_loops_at_once_in_one_thread(mtosi_exchange: Any) -> None:
-    retrieval = mtosi_exchange([SmallEms(5)], threads=2).stub(ManagedElementRetrieval)
-    loops = [retrieval.get_all_managed_elements.batches(batch_size=size) for size in (1, 2, 3)]
-    first = [numbers(next(loop)) for loop in loops]
-    assert first == [[1], [1, 2], [1, 2, 3]]
-    assert [[numbers(batch) for batch in loop] for loop in reversed(loops)] == [
-        [[4, 5]],
-        [[3, 4], [5]],
-        [[2], [3], [4], [5]],
-    ]
 
 
 @pytest.mark.obligation("C58")

@@ -13,7 +13,6 @@ import pytest
 from mtosi_jms.errors import (
     AuthenticationError,
     IllegalStateError,
-    InvalidDestinationError,
     ProtocolError,
     SendTimeoutError,
     SpoolError,
@@ -111,20 +110,6 @@ def test_stop_lets_the_request_in_hand_be_answered_if_asked() -> None:
         second.close()
 
 
-def test_stop_waits_no_longer_than_it_was_told_to() -> None:
-    held = Held(PATIENCE)
-    with exchange([held]) as pair:
-        pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1)
-        assert held.entered.wait(PATIENCE)
-        assert isinstance(pair.supplier, Supplier)
-        assert not pair.supplier.drain(0.01)
-        pair.supplier.stop(wait=0)
-        held.go.set()
-        pair.supplier.stop(wait=None)
-        assert pair.provider.depth(Queue("REQUESTOR.OS")) == 0
-        assert pair.provider.depth(pair.destination) == 1
-
-
 def test_stop_while_a_handler_runs() -> None:
     """The handler is left to its end, its reply does not go out, and the request is there for the next supplier."""
     held = Held(PATIENCE)
@@ -132,6 +117,7 @@ def test_stop_while_a_handler_runs() -> None:
         batches = pair.stub(ManagedElementRetrieval).get_managed_element.batches(me_ref=NE1, batch_size=1)
         assert held.entered.wait(PATIENCE)
         assert isinstance(pair.supplier, Supplier)
+        assert not pair.supplier.drain(0.01)
         pair.supplier.stop(wait=0)
         assert supplier_threads()
         held.go.set()
@@ -230,6 +216,7 @@ def test_a_connection_that_is_closed_ends_supplier_and_callers(mtosi_exchange: A
     for thread in threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()
+    assert not supplier.is_running
     supplier.stop()
 
 
@@ -285,17 +272,6 @@ def test_start_tells_when_the_provider_is_gone() -> None:
     assert not supplier.is_running
 
 
-def test_a_supplier_whose_provider_is_gone_for_good_ends_and_says_so() -> None:
-    reported = list[Exception]()
-    with exchange() as pair:
-        supplier = Supplier(pair.connection, "jms/FailureOS", [SmallEms()], on_error=reported.append).start()
-        (thread,) = supplier_threads()
-        pair.connection.close()
-        thread.join(PATIENCE)
-        assert not supplier.is_running
-        assert [type(error) for error in reported] in ([], [IllegalStateError])
-
-
 def test_a_failing_error_hook_does_not_end_the_supplier(caplog: pytest.LogCaptureFixture) -> None:
     def hook(error: Exception) -> None:
         raise ZeroDivisionError
@@ -304,15 +280,6 @@ def test_a_failing_error_hook_does_not_end_the_supplier(caplog: pytest.LogCaptur
         pair.connection.session().send(pair.destination, JmsMessage(body=b"<torn", reply_to=Queue("X")))
         assert pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1).me is not None
     assert "on_error failed" in caplog.text
-
-
-def test_only_the_connection_that_made_a_temporary_queue_receives_from_it(mtosi_connection: Any) -> None:
-    """R2c."""
-    queue = mtosi_connection.session().temporary_queue()
-    with connect_privately() as other:
-        session = other.session()
-        with pytest.raises(InvalidDestinationError):
-            session.consumer(queue)
 
 
 # A supplier keeps all its threads whatever its provider does while they answer, and each request is answered.

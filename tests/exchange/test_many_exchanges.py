@@ -19,8 +19,7 @@ from mtosi_jms.jms import NamingContext
 from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
-from mtosi_jms.stubs.mri import eir, mer
-from mtosi_jms.stubs.mri.equipment_inventory_retrieval import EquipmentInventoryRetrieval
+from mtosi_jms.stubs.mri import mer
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import ScriptedSupplier, Step, exchange
@@ -41,11 +40,6 @@ class Echo(ManagedElementRetrieval.Supplier):
     def get_all_managed_elements(self, request: Any, context: Any) -> Iterator[ManagedElementType]:
         for number in range(3):
             yield ManagedElementType(name=name(f"{request.md_or_mlsn_ref}/ME={number}"), location=self.place)
-
-
-class Equipment(EquipmentInventoryRetrieval.Supplier):
-    def get_equipment(self, request: Any, context: Any) -> eir.GetEquipmentResponse:
-        return eir.GetEquipmentResponse()
 
 
 @pytest.mark.obligation("R3a", "F8")
@@ -137,53 +131,6 @@ def test_sixteen_threads_on_one_requestor() -> None:
         assert pair.provider.held() == 0
 
 
-def test_a_hook_that_makes_a_call_is_not_waited_for() -> None:
-    """While it waits for its own reply, the other callers get theirs."""
-
-    def hook(stray: Any) -> None:
-        stub.get_managed_element(me_ref=name("ME=nested"))
-
-    with exchange(on_orphan=hook, timeouts=Timeouts(first_reply=10 * PATIENCE)) as pair:
-        stub = pair.stub(ManagedElementRetrieval)
-        taken, calls = [], []
-        for number in range(2):
-            call = background(lambda number=number: stub.get_managed_element(me_ref=name(f"ME={number}")))  # type: ignore[misc]
-            taken.append(pair.scripted.take())
-            calls.append(call)
-            while pair.requestor.waiting <= number:
-                assert not call.done()
-        (reply,) = taken[0].replies([Echo()])
-        body = reply.body.replace(b"correlationId>", b"correlationId>not-", 1)
-        pair.scripted.send([dataclasses.replace(reply, body=body, correlation_id="ID:nobody's")])
-        nested = pair.scripted.take()
-        while pair.requestor.waiting < 3:
-            assert not calls[0].done()
-        pair.scripted.send(taken[1].replies([Echo()]))
-        calls[1].result(PATIENCE)
-        pair.scripted.send([*nested.replies([Echo()]), reply])
-        assert str(calls[0].result(PATIENCE).me.name) == "ME=0"
-
-
-@pytest.mark.obligation("R3f")
-def test_batches_from_many_threads() -> None:
-    with exchange([Echo()], threads=3) as pair:
-        stub = pair.stub(ManagedElementRetrieval)
-
-        def ask(thread: int) -> list[str]:
-            found = []
-            for call in range(10):
-                domain = name(f"MD={thread}-{call}")
-                for batch in stub.get_all_managed_elements.batches(batch_size=1, md_or_mlsn_ref=domain):
-                    found += [str(me.name) for me in batch.me_list.me]
-            return found
-
-        futures = [background(lambda thread=thread: ask(thread)) for thread in range(8)]  # type: ignore[misc]
-        for thread, future in enumerate(futures):
-            wanted = [f"MD={thread}-{call}/ME={number}" for call in range(10) for number in range(3)]
-            assert future.result(PATIENCE) == wanted
-        assert (pair.requestor.pending, pair.requestor.orphans) == (0, 0)
-
-
 def test_a_caller_that_has_its_reply_leaves_receiving_to_another() -> None:
     """The first caller receives for the second; when it has its own reply the second must not be left asleep."""
     with exchange(timeouts=Timeouts(first_reply=PATIENCE)) as pair:
@@ -240,37 +187,6 @@ def test_a_requestor_that_is_closed_wakes_all_callers() -> None:
         for call in calls:
             with pytest.raises(IllegalStateError):
                 call.result(PATIENCE)
-
-
-FIGURES = {
-    "4, one and one": (("S", "S"), ("R", "R")),
-    "5, two and two": (("S1", "S2"), ("R1", "R2")),
-    "6, one and two": (("S", "S"), ("R1", "R2")),
-    "two and one": (("S1", "S2"), ("R", "R")),
-}
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_destinations_of_two_services(figure: str) -> None:
-    """O9: how many destinations two interfaces have is chosen at either side for itself."""
-    served, replied = FIGURES[figure]
-    names = NamingContext({f"jms/{one}": f"queue:{one}" for one in {*served, *replied}})
-    services = [Echo(), Equipment()]
-    with ExitStack() as stack:
-        connection = stack.enter_context(MemoryConnection(MemoryProvider(), names))
-        for place in dict.fromkeys(served):
-            mine = [service for service, where in zip(services, served, strict=True) if where == place]
-            stack.enter_context(Supplier(connection, f"jms/{place}", mine))
-        requestors = {
-            place: stack.enter_context(Requestor(connection, sender_uri=f"jms/{place}"))
-            for place in dict.fromkeys(replied)
-        }
-        elements = ManagedElementRetrieval(requestors[replied[0]], f"jms/{served[0]}")
-        equipment = EquipmentInventoryRetrieval(requestors[replied[1]], f"jms/{served[1]}")
-        for number in range(3):
-            assert str(elements.get_managed_element(me_ref=name(f"ME={number}")).me.name) == f"ME={number}"
-            assert isinstance(equipment.get_equipment(), eir.GetEquipmentResponse)
-        assert [one.orphans for one in requestors.values()] == [0] * len(requestors)
 
 
 def test_several_threads_of_one_supplier_share_the_work() -> None:

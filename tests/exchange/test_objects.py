@@ -85,6 +85,7 @@ def test_a_missing_batch_is_an_error_after_the_objects_before_it(way: str, lost:
     assert names(held) == ([] if lost == -1 else elements(*range(before + 3, 9)))
 
 
+@pytest.mark.obligation("C59")
 def test_a_fault_is_an_error_after_the_objects_before_it(way: str) -> None:
     def some() -> Iterator[ManagedElementType]:
         for number in range(1, 6):

@@ -6,7 +6,6 @@ import copy
 import importlib
 import pickle
 import pkgutil
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -148,22 +147,6 @@ def test_the_tree_holds_every_error_that_can_be_raised(classes: list[type[BaseEx
     assert set(map(full_name, elsewhere)) == STEERING
     assert not any(issubclass(one, MtosiError) for one in elsewhere)
     assert all(issubclass(one, MtosiFault) for one in classes if ".stubs" in one.__module__)
-
-
-def test_the_text_of_the_tree_names_every_class_below_its_base(classes: list[type[BaseException]]) -> None:
-    assert errors.__doc__ is not None
-    lines = re.findall(r"^([│├└─ ]+|(?=MtosiError$))(\w+)(?: \((\w+)\))?", errors.__doc__, re.MULTILINE)
-    told: dict[str, tuple[str | None, str]] = {}
-    path: list[str] = []
-    for indent, name, other in lines:
-        depth = len(indent) // 4
-        path = [*path[:depth], name]
-        told[name] = (path[depth - 1] if depth else None, other)
-    tree = {one.__name__: one for one in classes if one.__module__ == errors.__name__}
-    assert set(told) == set(tree)
-    for name, (base, other) in told.items():
-        bases = [one.__name__ for one in tree[name].__bases__]
-        assert bases == [one for one in (base or "Exception", other) if one], name
 
 
 def test_every_error_pickles_and_copies_equal(classes: list[type[BaseException]]) -> None:

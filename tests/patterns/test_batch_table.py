@@ -25,7 +25,7 @@ from mtosi_jms.patterns import (
     read_place,
     standing_of,
 )
-from mtosi_jms.patterns._batch_table import FINAL, TABLE
+from mtosi_jms.patterns._batches import FINAL, TABLE
 
 E, S = BatchEvent, BatchState
 LIVE = [state for state in S if state not in FINAL]

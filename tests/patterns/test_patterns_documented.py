@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import pytest
 
 import mtosi_jms.patterns as patterns
-from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, SimpleExchange, Timeouts, _batch_table, _simple
+from mtosi_jms.patterns import BatchAssembler, BatchRules, Exchange, SimpleExchange, Timeouts, _batches, _simple
 
 S = TypeVar("S", bound=Enum)
 V = TypeVar("V", bound=Enum)
@@ -48,7 +48,7 @@ def _cell(state: S, following: S | None, final: Collection[S]) -> str:
 
 TABLES: Final[dict[str, str]] = {
     "simple": render_table(_simple.TABLE, _simple.FINAL),
-    "batches": render_table(_batch_table.TABLE, _batch_table.FINAL),
+    "batches": render_table(_batches.TABLE, _batches.FINAL),
 }
 """The rendered tables by the name that stands in the documentation's markers."""
 

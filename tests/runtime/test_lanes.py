@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.runtime import Backoff, Health, RuntimeRules, State
-from mtosi_jms.runtime._lanes import Lanes, Task
+from mtosi_jms.runtime._workers import Lanes, Task
 
 KEYS = st.sampled_from(["a", "b", None])
 

@@ -35,13 +35,6 @@ def test_lines_come_back(path: Path) -> None:
     assert path.read_bytes().count(b"\n") == 2
 
 
-def test_a_second_run_adds(path: Path) -> None:
-    for line in (ONE, TWO):
-        with AckLog(path) as log:
-            log.append(line)
-    assert read_acknowledgements(path) == [ONE, TWO]
-
-
 @pytest.mark.parametrize("torn", [b"{", b'{"entry": "x"', b"\x00" * 200_000, b'{"entry":"a","correlation_id":null}'])
 def test_a_torn_last_line_is_ignored(path: Path, torn: bytes) -> None:
     with AckLog(path) as log:
@@ -52,14 +45,6 @@ def test_a_torn_last_line_is_ignored(path: Path, torn: bytes) -> None:
     with AckLog(path) as log:
         log.append(TWO)
     assert read_acknowledgements(path) == [ONE, TWO]
-
-
-def test_a_log_of_one_torn_line_is_empty(path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"x" * 70_000)
-    with AckLog(path) as log:
-        log.append(ONE)
-    assert read_acknowledgements(path) == [ONE]
 
 
 @given(cut=st.integers(0, 300))

@@ -109,10 +109,6 @@ class TestRoundTrip:
         assert type(read.facts.reply_to) is type(destination)
         assert getattr(read.facts.reply_to, "owner", "") == getattr(destination, "owner", "")
 
-    def test_an_empty_body(self, folder: Path) -> None:
-        Spool(folder).write(JmsMessage(), NOW)
-        assert [entry.message() for entry in entries(folder)] == [JmsMessage()]
-
     @given(
         st.builds(
             JmsMessage,
@@ -192,11 +188,6 @@ class TestOrder:
         monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_ino))
         Spool(tmp_path / "a" / "b")
         assert {tmp_path.stat().st_ino, (tmp_path / "a").stat().st_ino} <= set(synced)
-
-    def test_the_same_message_twice_is_two_entries(self, folder: Path) -> None:
-        spool = Spool(folder)
-        names = {spool.write(FULL, NOW).name for _ in range(3)}
-        assert len(names) == len(list(entries(folder))) == 3
 
     def test_two_spools_at_once_overwrite_nothing(self, folder: Path) -> None:
         """Two processes may land in one folder: the same names would come up."""

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import JournalDamageError, SpoolError, SpoolInUseError
+from mtosi_jms.errors import JournalDamageError, SpoolError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.spool import Inbox, Outbox, verify_folder
+from mtosi_jms.spool import Inbox, Outbox
 
 WORK = Queue("WORK")
 ID = "MTOSIX_messageId"
@@ -88,16 +88,6 @@ def flip(file: Path, bit: int) -> None:
     file.write_bytes(data)
 
 
-def lose_page(database: Path, key: str) -> bytes:
-    """Damages the page where the message of a key is; all that is in the file then."""
-    data = bytearray(database.read_bytes())
-    page = data.index(f"<order>{key}</order>".encode()) // 4096
-    data[page * 4096 : page * 4096 + 8] = b"\xff" * 8
-    with database.open("r+b") as file:
-        file.write(data)
-    return bytes(data)
-
-
 @pytest.fixture
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
@@ -153,45 +143,6 @@ def test_a_missing_database_is_reported(tmp_path: Path, kind: Any, what: str) ->
     for _ in range(2):
         with pytest.raises(JournalDamageError, match="lost"):
             kind(tmp_path / "box")
-
-
-@pytest.mark.usefixtures("quiet")
-class TestVerify:
-    def test_a_sound_folder(self, tmp_path: Path) -> None:
-        fill_outbox(tmp_path / "outbox")
-        assert verify_folder(tmp_path / "outbox") == ("outbox", len(KEYS), [], [], None, [])
-
-    def test_a_message(self, tmp_path: Path) -> None:
-        fill_outbox(tmp_path / "outbox")
-        database = tmp_path / "outbox" / DATABASE
-        flip(database, database.read_bytes().index(b"<order>order-3") * 8)
-        for _ in range(2):  # it is told until it is withdrawn
-            assert verify_folder(tmp_path / "outbox") == ("outbox", len(KEYS), ["order-3"], [], None, [])
-        assert drain_outbox(tmp_path / "outbox").dead == ["order-3"]
-
-    @pytest.mark.parametrize(("fill", "drain"), ROLES)
-    def test_a_page_is_lost_and_the_rest_is_rescued(
-        self, tmp_path: Path, fill: Callable[[Path], None], drain: Callable[[Path], Found]
-    ) -> None:
-        fill(tmp_path / "box")
-        data = lose_page(tmp_path / "box" / DATABASE, "order-4")
-        assert "spool verify" in drain(tmp_path / "box").refused
-        verification = verify_folder(tmp_path / "box")
-        assert verification.problems
-        assert verification.kept is not None
-        assert verification.kept.read_bytes() == data
-        found = drain(tmp_path / "box")
-        assert not found.refused
-        assert 0 < len(found.keys) < len(KEYS)
-        assert len(found.keys) == verification.messages
-
-    def test_an_open_folder_is_not_rescued(self, tmp_path: Path) -> None:
-        fill_inbox(tmp_path / "inbox")
-        with Inbox(tmp_path / "inbox"):
-            assert verify_folder(tmp_path / "inbox").is_whole
-            lose_page(tmp_path / "inbox" / DATABASE, "order-4")
-            with pytest.raises(SpoolInUseError, match="verify once more"):
-                verify_folder(tmp_path / "inbox")
 
 
 class TestLanding:

@@ -254,16 +254,6 @@ class TestRedrive:
 
 
 class TestLimits:
-    def test_messages(self, tmp_path: Path) -> None:
-        with Outbox(tmp_path / "outbox", limit_messages=2) as outbox:
-            first = outbox.put(marked("1"), A)
-            outbox.put(marked("2"), A)
-            with pytest.raises(SpoolFullError, match="2 messages"):
-                outbox.put(marked("3"), A)
-            outbox.confirm(first)
-            outbox.put(marked("3"), A)
-            assert [message.properties[ID] for message in outbox.unconfirmed()] == ["2", "3"]
-
     @pytest.mark.parametrize("limit", [{"limit_messages": 2}, {"limit_bytes": 700}])
     def test_a_full_inbox_acknowledges_nothing(self, connection: Any, tmp_path: Path, limit: dict[str, int]) -> None:
         session = connection.session()
@@ -281,17 +271,6 @@ class TestLimits:
             list(subscriber)
             subscriber.close()
             assert inbox.handed == 4
-
-    def test_age_is_reported_once(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        clock = ManualClock(1_000)
-        with Outbox(tmp_path / "outbox", limit_age=60, clock=clock) as outbox:
-            for key in "123":
-                outbox.put(marked(key), A)
-                clock.advance(50)
-            outbox.put(marked("4"), A)
-        assert [record.getMessage() for record in caplog.records if "waited" in record.getMessage()] == [
-            f"{tmp_path / 'outbox'}: the message 1 has waited for more than 60 s"
-        ]
 
 
 @pytest.fixture

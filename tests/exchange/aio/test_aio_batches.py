@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mtosi_jms.errors import (
-    ConfigError,
     IllegalStateError,
-    IncompleteBatchError,
     TransportError,
 )
-from mtosi_jms.patterns import Timeouts
-from mtosi_jms.service import Call, CallOptions
-from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
+from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.testing import Step, exchange
 
@@ -35,39 +28,6 @@ def batches(pair: Any, size: int = 1, **options: Any) -> Any:
 
 async def every(iterator: Any) -> list[Any]:
     return [batch async for batch in iterator]
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(order=st.permutations(range(6)), twice=st.sets(st.integers(0, 5)), lost=st.none() | st.integers(0, 5))
-def test_any_order_any_duplicate_any_gap(order: Sequence[int], twice: set[int], lost: int | None) -> None:
-    """What was handed out is a beginning of the sequence; what is missing is named, and what came after it is held."""
-
-    def tamper(replies: list[Any]) -> list[Any]:
-        return [reply for at in order if at != lost for reply in [replies[at]] * (1 + (at in twice))]
-
-    async def ask(pair: Any) -> tuple[list[int], IncompleteBatchError | None]:
-        found: list[int] = []
-        try:
-            async for batch in batches(pair, gap_timeout=0.05):
-                found += numbers(batch)
-        except IncompleteBatchError as error:
-            return found, error
-        return found, None
-
-    with exchange([SmallEms(6)], tamper=tamper) as pair:
-        found, error = run(ask(pair))
-        assert pair.requestor.pending == 0
-    if lost is None:
-        assert (found, error) == ([1, 2, 3, 4, 5, 6], None)
-        return
-    assert error is not None
-    assert found == list(range(1, lost + 1))
-    assert (error.missing, error.end_seen, error.clock) == (
-        ((lost + 1,), True, "gap") if lost < 5 else ((), False, "gap")
-    )
-    assert {number: numbers(response) for number, response in error.batches.items()} == {
-        number: [number] for number in range(lost + 2, 7)
-    }
 
 
 def test_leaving_early_gives_the_rest_up() -> None:
@@ -195,20 +155,6 @@ async def test_a_request_that_cannot_be_sent_is_told_by_the_first_batch() -> Non
         assert pair.requestor.pending == 0
 
 
-async def test_batches_are_for_one_task_at_a_time() -> None:
-    """The second task is told, and the first one still gets everything."""
-
-    with exchange() as pair:
-        found = batches(pair)
-        first = asyncio.create_task(every(found))
-        asked = await asyncio.to_thread(pair.scripted.take)
-        await until(lambda: pair.requestor.waiting)
-        with pytest.raises(IllegalStateError, match="another caller waits"):
-            await anext(found)
-        pair.scripted.send(asked.replies([SmallEms(3)]))
-        assert [numbers(batch) for batch in await first] == [[1], [2], [3]]
-
-
 async def test_closed_by_another_task_while_one_waits() -> None:
     with exchange() as pair:
         found = batches(pair)
@@ -225,28 +171,6 @@ async def test_a_requestor_that_is_closed_ends_the_iteration() -> None:
         pair.requestor.close()
         with pytest.raises(IllegalStateError):
             await asking
-
-
-def test_what_was_received_waits_for_its_caller() -> None:
-    """What the caller does meanwhile takes no time off the peer, and a batch that has arrived is used."""
-    now = [0.0]
-
-    async def ask(pair: Any) -> list[int]:
-        found: list[int] = []
-        async for batch in batches(pair):
-            now[0] += 3600
-            found += numbers(batch)
-        return found
-
-    with exchange([SmallEms(5)], clock=lambda: now[0], timeouts=Timeouts(total=60)) as pair:
-        assert run(ask(pair)) == [1, 2, 3, 4, 5]
-
-
-def test_a_one_way_operation_has_no_batches() -> None:
-    with exchange() as pair:
-        info = pair.stub(NotificationConsumer).notify.info
-        with pytest.raises(ConfigError, match="one-way"):
-            pair.requestor.aio.call_batches(Call(NotificationConsumer.__service__, info, "queue:X", None), 1)  # type: ignore[arg-type]
 
 
 def test_many_sequences_at_once_beside_blocking_ones() -> None:

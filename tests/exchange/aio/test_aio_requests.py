@@ -13,10 +13,7 @@ import pytest
 
 from mtosi_jms.errors import (
     ConfigError,
-    EncodeError,
     IllegalStateError,
-    MalformedXmlError,
-    NamingError,
     ReplyTimeoutError,
     SpoolError,
 )
@@ -24,7 +21,7 @@ from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.msg import EntityNotFoundFault
-from mtosi_jms.stubs.fmw.nam import NamingAttributeType, name
+from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.stubs.fmw.notification_consumer import NotificationConsumer
 from mtosi_jms.stubs.fmw.notmsg import Notify, NotifyMessage
 from mtosi_jms.stubs.mri import mer
@@ -49,13 +46,6 @@ def test_a_request_object() -> None:
         assert run(stub(pair).aio.get_managed_element(GetManagedElementRequest(me_ref=NE1))).me.location == "Hall 1"
         with pytest.raises(ConfigError, match="a request or its fields"):
             stub(pair).aio.get_managed_element(GetManagedElementRequest(), me_ref=NE1)
-
-
-def test_a_reply_that_cannot_be_read() -> None:
-    with exchange() as pair:
-        pair.scripted.start(lambda asked: [asked.reply(b"<torn")])
-        with pytest.raises(MalformedXmlError):
-            run(stub(pair).aio.get_managed_element(me_ref=NE1))
 
 
 def test_a_one_way_operation_returns_when_it_is_sent() -> None:
@@ -100,15 +90,6 @@ def test_other_destinations_of_replies(destinations: dict[str, Any]) -> None:
         one, fault, two = run(ask(stub(pair)))
     assert isinstance(fault, EntityNotFoundFault)
     assert one.me.location == two.me.location == "Hall 1"
-
-
-def test_what_cannot_be_sent_is_raised_and_leaves_nothing() -> None:
-    with exchange() as pair:
-        with pytest.raises(NamingError):
-            run(ManagedElementRetrieval(pair.requestor, "jms/Nobody").aio.get_managed_element(me_ref=NE1))
-        with pytest.raises(EncodeError):
-            run(stub(pair).aio.get_managed_element(me_ref=NamingAttributeType(rdn=[4])))  # type: ignore[list-item]
-        assert pair.requestor.pending == 0
 
 
 async def test_callers_with_different_patience() -> None:
@@ -362,20 +343,6 @@ async def _later(pair: Any, small_ems: Any, ne1: Any) -> Any:
     return (await call).me
 
 
-async def test_requests_leave_in_the_order_of_the_calls() -> None:
-    with exchange(timeouts=Timeouts(first_reply=20)) as pair:
-        calls = [
-            asyncio.create_task(stub(pair).aio.get_managed_element(me_ref=name(f"ME={number}")))
-            for number in range(200)
-        ]
-        asked = [await asyncio.to_thread(pair.scripted.take) for _ in calls]
-        assert [str(one.envelope.body.me_ref) for one in asked] == [f"ME={number}" for number in range(200)]
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
-        assert pair.requestor.pending == 0
-
-
 def test_views_say_what_they_are() -> None:
     with exchange([SmallEms()]) as pair:
         assert repr(stub(pair).aio) == f"<ManagedElementRetrieval for asyncio at {SUPPLIER}>"
@@ -428,70 +395,6 @@ def test_ten_thousand_in_flight() -> None:
 
 
 # The thread that works for loops: order, errors, cancellation, its end.
-
-
-async def test_jobs_are_done_in_order_by_one_thread() -> None:
-    worker = Worker("worker", "the worker")
-
-    done: list[int] = []
-    threads = await asyncio.gather(
-        *[worker.run(lambda n=n: (done.append(n), threading.get_ident())[1]) for n in range(100)]  # type: ignore[misc]
-    )
-    assert done == list(range(100))
-    assert len(set(threads)) == 1
-    assert threads[0] != threading.get_ident()
-    with pytest.raises(ZeroDivisionError):
-        await worker.run(lambda: 1 // 0)
-    worker.close()
-
-
-async def test_a_job_that_nobody_waits_for_is_not_begun() -> None:
-    worker = Worker("worker", "the worker")
-    gate, entered = threading.Event(), threading.Event()
-    done: list[str] = []
-
-    def slow() -> None:
-        entered.set()
-        assert gate.wait(60)
-        done.append("slow")
-
-    assert worker.is_idle
-    first = asyncio.create_task(worker.run(slow))
-    second = asyncio.create_task(worker.run(lambda: done.append("second")))
-    third = asyncio.create_task(worker.run(lambda: 1 // 0))
-    await until(entered.is_set)
-    assert not worker.is_idle
-    for task in (first, second):
-        task.cancel()
-    await asyncio.wait([first, second])
-    gate.set()
-    with pytest.raises(ZeroDivisionError):
-        await third
-    await until(lambda: worker.is_idle)
-    assert done == ["slow"]
-    worker.close()
-    assert not worker.is_idle
-
-
-async def test_closing_fails_what_waits() -> None:
-    worker = Worker("worker", "the worker")
-    gate, entered = threading.Event(), threading.Event()
-
-    def slow() -> str:
-        entered.set()
-        assert gate.wait(60)
-        return "slow"
-
-    first = asyncio.create_task(worker.run(slow))
-    second = asyncio.create_task(worker.run(slow))
-    await until(entered.is_set)
-    worker.close()
-    gate.set()
-    assert await first == "slow"
-    with pytest.raises(IllegalStateError, match="the worker is closed"):
-        await second
-    with pytest.raises(IllegalStateError, match="the worker is closed"):
-        await worker.run(slow)
 
 
 def test_it_is_not_idle_between_the_line_and_the_job() -> None:
