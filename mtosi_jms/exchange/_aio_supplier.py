@@ -14,7 +14,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, C
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Protocol, Self, TypeAlias
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, MtosiError
 from mtosi_jms.exchange._reply_writer import ProviderError
@@ -22,17 +22,29 @@ from mtosi_jms.exchange.signals import on_signals
 from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.service import OperationInfo, RequestContext, SupplierBase
 
-if TYPE_CHECKING:
-    from mtosi_jms.exchange._supplier import Supplier
-
 _PATIENCE: Final = 10.0
 """Seconds in which a cancelled handler has to end."""
+
+
+class _Supplier(Protocol):
+    @property
+    def eager(self) -> bool: ...
+
+    def with_services(
+        self, change: Callable[[SupplierBase], SupplierBase], ended: Callable[[MtosiError | None], object]
+    ) -> _Supplier: ...
+
+    def start(self, threads: int) -> Any: ...
+
+    def drain(self, wait: float | None) -> bool: ...
+
+    def stop(self, wait: float | None) -> None: ...
 
 
 class AsyncSupplier:
     """A supplier as coroutines see it; made by `Supplier.aio`."""
 
-    def __init__(self, supplier: Supplier) -> None:
+    def __init__(self, supplier: _Supplier) -> None:
         self._supplier = supplier
         self._serving: _Serving | None = None
 
@@ -111,7 +123,7 @@ class _Serving:
 
     task: asyncio.Task[MtosiError | None]
 
-    def __init__(self, supplier: Supplier, limit: int) -> None:
+    def __init__(self, supplier: _Supplier, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._handlers = LoopHandlers(self._loop, eager=supplier.eager, ending=self._ending)
         self._supplier = supplier.with_services(self._handlers.over, self._thread_ended)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import metadata
 from itertools import accumulate
+from typing import Protocol
 
 from mtosi_jms.errors import MissingExtraError
-from mtosi_jms.telemetry._metrics import Metrics
-from mtosi_jms.telemetry._seam import BUCKETS, METRICS
+from mtosi_jms.telemetry._seam import BUCKETS, METRICS, Labels
 
 try:
     from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
@@ -21,15 +21,23 @@ try:
 except ImportError as error:
     raise MissingExtraError("prometheus-client", "prometheus") from error
 
-__all__ = ["MetricsCollector", "exposition"]
+__all__ = ["MetricsCollector", "Numbers", "exposition"]
 
 _BOUNDS = (*map(str, BUCKETS), "+Inf")
+
+
+class Numbers(Protocol):
+    """What has the numbers: `Metrics`."""
+
+    def numbers(self, name: str) -> list[tuple[Labels, float]]: ...
+
+    def histograms(self, name: str) -> list[tuple[Labels, list[int], float]]: ...
 
 
 class MetricsCollector(Collector):
     """Has a registry of Prometheus collect metrics, and `mtosi_jms_build_info`."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Numbers) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily | InfoMetricFamily]:
@@ -51,7 +59,7 @@ class MetricsCollector(Collector):
                 yield numbers
 
 
-def exposition(metrics: Metrics) -> Callable[[], bytes]:
+def exposition(metrics: Numbers) -> Callable[[], bytes]:
     """Return what gives all metrics in the text format of Prometheus."""
     registry = CollectorRegistry()
     for make in (PlatformCollector, ProcessCollector, GCCollector):
