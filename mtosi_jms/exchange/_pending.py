@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ExchangeError, IllegalStateError, IncompleteBatchError, MtosiError, ReplyTimeoutError
-from mtosi_jms.exchange.sending import Asked, error_type, report
+from mtosi_jms.exchange.sending import error_type, report
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.patterns import Clock, Complete, Exchange, Fail, Fault, Release
 from mtosi_jms.soap import Envelope
@@ -46,11 +46,6 @@ class RequestInfo(NamedTuple):
 
     def is_unconsumed(self) -> bool:
         return self.consumers is not None and self.consumers(self.destination) == 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiveFailed:
-    error: Exception
 
 
 @dataclass(eq=False, repr=False)
@@ -154,7 +149,8 @@ class PendingExchange:
             log,
             Role.REQUESTOR,
             self.telemetry,
-            Asked(self.request.operation, self.request.destination),
+            self.request.operation,
+            self.request.destination,
             self.correlation_id,
             outcome=outcome,
             seconds=now - self.began,
@@ -211,7 +207,7 @@ def reply_of(action: Any, pending: PendingExchange) -> Envelope | None:
     """Return the envelope of an action for a caller, None at the end of the exchange; raise an action's error."""
     if isinstance(action, Complete):
         return None
-    if isinstance(action, (Fail, ReceiveFailed)):
+    if isinstance(action, Fail):
         raise pending.explained(action.error)
     payload = action.payload
     if isinstance(payload, Envelope):

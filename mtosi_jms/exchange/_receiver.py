@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 
 from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.errors import IllegalStateError, MtosiError
-from mtosi_jms.exchange._pending import PendingExchange, ReceiveFailed, RequestInfo, reply_of
+from mtosi_jms.exchange._pending import PendingExchange, RequestInfo, reply_of
 from mtosi_jms.exchange.messages import read_reply, warn
 from mtosi_jms.exchange.worker import Worker
 from mtosi_jms.jms import Destination, JmsMessage
@@ -349,7 +349,7 @@ class Receiver:
                 log.warning("receiving failed while nobody waited: %s: %s", type(error).__name__, error)
                 return
             pending, _ = self._listening.popitem(last=False)
-            pending.inbox.append(ReceiveFailed(error))
+            pending.inbox.append(Fail(error))  # type: ignore[arg-type] # of the provider, say
             pending.wake()
 
     def _receive(self, pending: PendingExchange | None) -> None:

@@ -17,7 +17,7 @@ from mtosi_jms.errors import ConfigError, HeaderError, TransportError, UnknownOu
 from mtosi_jms.exchange._pending import PendingExchange, PreparedRequest, RequestInfo
 from mtosi_jms.exchange._receiver import Receiver
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
-from mtosi_jms.exchange.sending import Asked, TimedSender, unanswered
+from mtosi_jms.exchange.sending import TimedSender, unanswered
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.jms.ids import random_id
 from mtosi_jms.namespaces import split_clark
@@ -190,8 +190,8 @@ class RequestWriter:
         header = self._header(call, target, {}, options.correlation_id)
         _, message = self._message(header, call, target, one_way=True)
         sender = TimedSender(self.session, self._sending, self.seconds_of(options))
-        subject = Asked(operation.name, target.destination)
-        with unanswered(log, self._telemetry, subject, message, options.correlation_id or "") as publication:
+        asked, identifier = (operation.name, target.destination), options.correlation_id or ""
+        with unanswered(log, self._telemetry, *asked, message, identifier) as publication:
             with sender.in_time(f"{operation.name} to {target.destination}"):
                 if self.outbox is None or target.destination.is_temporary:
                     sent = self._send(sender, target.destination, publication.message)

@@ -31,7 +31,7 @@ from mtosi_jms.errors import (
 from mtosi_jms.exchange._aio_supplier import AsyncSupplier
 from mtosi_jms.exchange._dispatcher import NO_REQUEST, Dispatcher, FailureHook, send_all
 from mtosi_jms.exchange._reply_writer import ProviderError, ReplyPolicy, ReplyRules, ReplyWriter, Sender, WithheldError
-from mtosi_jms.exchange.sending import Asked, check_connection, error_type, report
+from mtosi_jms.exchange.sending import check_connection, error_type, report
 from mtosi_jms.exchange.signals import aside, on_signals
 from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.masking import shown_half_made
@@ -427,7 +427,8 @@ class Supplier:
             log,
             Role.SUPPLIER,
             self.connection.telemetry,
-            Asked(writer.operation, self.destination),
+            writer.operation,
+            self.destination,
             correlation_id(writer.request) or message.correlation_id or "",
             outcome=outcome,
             seconds=seconds,

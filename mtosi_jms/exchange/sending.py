@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 from mtosi_jms.errors import ConfigError, ResourceLimitError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage
@@ -18,7 +18,7 @@ from mtosi_jms.patterns import rounded
 from mtosi_jms.telemetry import Publication, Role, Telemetry, of_message, published
 from mtosi_jms.transport import Connection, Session
 
-__all__ = ["Asked", "TimedSender", "check_connection", "error_type", "report", "unanswered"]
+__all__ = ["TimedSender", "check_connection", "error_type", "report", "unanswered"]
 
 _TICK: Final = 0.001
 """Tolerance for the difference of clocks, in seconds."""
@@ -83,13 +83,6 @@ def check_connection(role: str, given: object) -> None:
 _WAY = {Role.REQUESTOR: "to", Role.SUPPLIER: "at"}
 
 
-class Asked(NamedTuple):
-    """What an exchange is about."""
-
-    operation: str
-    destination: Destination
-
-
 _WELL = frozenset({"answered", "done"})
 
 
@@ -102,7 +95,8 @@ def report(
     log: logging.Logger,
     role: Role,
     telemetry: Telemetry | None,
-    asked: Asked,
+    operation: str,
+    destination: Destination,
     correlation_id: str,
     *,
     outcome: str,
@@ -117,12 +111,12 @@ def report(
     `outcome`: `answered`, `fault`, `done` (one-way), `abandoned`, or the name of an error's class. `batches`: replies
     that were handed out or sent. `error_type`: as the function of that name says."""
     if telemetry is not None:
-        telemetry.ended(role, *asked, error_type, seconds, batches)
+        telemetry.ended(role, operation, destination, error_type, seconds, batches)
     if log.isEnabledFor(logging.INFO):
         facts: dict[str, object] = {
             "role": role.value,
-            "operation": asked.operation,
-            "destination": str(asked.destination),
+            "operation": operation,
+            "destination": str(destination),
             "correlation_id": correlation_id,
             "batches": batches,
             "seconds": round(seconds, 6),
@@ -130,9 +124,9 @@ def report(
             "message_id": message_id,
         }
         shown = (
-            asked.operation or "a message",
+            operation or "a message",
             _WAY[role],
-            asked.destination,
+            destination,
             outcome,
             correlation_id or "none",
             batches,
@@ -173,26 +167,31 @@ _STARTED: Final = _SHARED["created"] - _SHARED["relativeCreated"] / 1000
 
 @contextmanager
 def unanswered(
-    log: logging.Logger, telemetry: Telemetry | None, asked: Asked, message: JmsMessage, correlation_id: str = ""
+    log: logging.Logger,
+    telemetry: Telemetry | None,
+    operation: str,
+    destination: Destination,
+    message: JmsMessage,
+    correlation_id: str = "",
 ) -> Iterator[Publication]:
     """Report that the block sends a message that nobody answers: a line at INFO or WARNING, and the telemetry. The
     block sends `Publication.message`, and says that it was `sent`."""
     began = time.monotonic()
     try:
-        with published(telemetry, message, asked.destination, asked.operation, correlation_id) as publication:
+        with published(telemetry, message, destination, operation, correlation_id) as publication:
             yield publication
     except BaseException as error:
         text = "%s to %s: not sent, correlation id %s: %s: %s"
-        facts = of_message(message, asked.destination)
+        facts = of_message(message, destination)
         kind = type(error).__name__
-        log.warning(text, asked.operation, asked.destination, correlation_id or "none", kind, error, extra=facts)
+        log.warning(text, operation, destination, correlation_id or "none", kind, error, extra=facts)
         raise
     if log.isEnabledFor(logging.INFO):
         seconds = time.monotonic() - began
-        facts = of_message(message, asked.destination) | {
-            "operation": asked.operation,
+        facts = of_message(message, destination) | {
+            "operation": operation,
             "seconds": round(seconds, 6),
             "outcome": "sent",
         }
-        shown = asked.operation, asked.destination, correlation_id or "none", seconds
+        shown = operation, destination, correlation_id or "none", seconds
         _log_info(log, "%s to %s: sent, correlation id %s, %.3f s", shown, facts)

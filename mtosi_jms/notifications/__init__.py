@@ -13,7 +13,6 @@ from mtosi_jms.notifications._publisher import (
     Heartbeats,
     Publisher,
     SystemProfile,
-    ThreadTimer,
     Timer,
     notification_header,
 )
@@ -46,7 +45,6 @@ __all__ = [
     "Snapshot",
     "Subscriber",
     "SystemProfile",
-    "ThreadTimer",
     "Timer",
     "alarm_key",
     "apply_notification",

@@ -18,7 +18,7 @@ from mtosi_jms.binding.profile import FILTER_ATTRIBUTES, TopicCategory
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange.messages import Target, moment, stamped, target_of
-from mtosi_jms.exchange.sending import Asked, TimedSender, check_connection, unanswered
+from mtosi_jms.exchange.sending import TimedSender, check_connection, unanswered
 from mtosi_jms.exchange.worker import Worker, within
 from mtosi_jms.jms import Destination, FrozenMap, JmsMessage
 from mtosi_jms.masking import shown_half_made, without_login
@@ -355,9 +355,9 @@ class Publisher(Closeable):
         return TimedSender(self._session, self._lock, timeout)
 
     def _send(self, topic: Destination, events: Sequence[Event], sender: TimedSender) -> JmsMessage:
-        subject = Asked(event_name(events[0]), topic)
-        with unanswered(log, self._telemetry, subject, self.message_of(topic, events)) as publication:
-            with sender.in_time(f"{subject.operation} to {topic}"):
+        name = event_name(events[0])
+        with unanswered(log, self._telemetry, name, topic, self.message_of(topic, events)) as publication:
+            with sender.in_time(f"{name} to {topic}"):
                 send = sender.send if self._outbox is None else partial(self._outbox.send, sender)
                 sent = send(topic, publication.message)
             publication.sent(sent.message_id)
@@ -422,20 +422,10 @@ def notification_header(cls: type[Header], sender_uri: str, destination_uri: str
 
 
 class Timer(Protocol):
-    """Runs an action later; `ThreadTimer` is one, so are `mtosi_jms.testing.ManualClock` and an asyncio event loop."""
+    """Runs an action later; such as `mtosi_jms.testing.ManualClock` or an asyncio event loop."""
 
     def call_later(self, seconds: float, action: Callable[[], object], /) -> object:
         """Run the action after so many seconds; the result may have a method `cancel`."""
-
-
-class ThreadTimer:
-    """Runs each action in a thread of its own, which does not keep the process alive."""
-
-    def call_later(self, seconds: float, action: Callable[[], object], /) -> threading.Timer:
-        timer = threading.Timer(seconds, action)
-        timer.daemon = True
-        timer.start()
-        return timer
 
 
 class Heartbeats:
@@ -450,7 +440,7 @@ class Heartbeats:
         interval: seconds between two heartbeats. Subscribers should watch for a little more.
         object_type: type of the object whose sign of life it is.
         object_name: its name; the heartbeats are those of its release.
-        timer: schedules the next heartbeat.
+        timer: schedules the next heartbeat; None: a thread that does not keep the process alive.
         on_error: called with the error of a heartbeat that could not be published.
 
     Raises:
@@ -473,7 +463,7 @@ class Heartbeats:
         self._interval = interval
         self._object_type = object_type
         self._object_name = object_name
-        self._timer = timer or ThreadTimer()
+        self._later = _in_a_thread if timer is None else timer.call_later
         self._on_error = on_error
         self._lock = threading.Lock()
         self._run: object = None  # identifies the time from start to stop
@@ -494,7 +484,7 @@ class Heartbeats:
 
     def _beat(self, run: object) -> None:
         """The lock is held."""
-        self._next = self._timer.call_later(self._interval, lambda: self._due(run))
+        self._next = self._later(self._interval, lambda: self._due(run))
         try:
             event = own_event(Heartbeat, self._object_name, object_type=self._object_type, os_time=moment())
             self._publisher.broadcast(event)
@@ -517,3 +507,10 @@ class Heartbeats:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _in_a_thread(seconds: float, action: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+    return timer
