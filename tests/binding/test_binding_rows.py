@@ -126,28 +126,6 @@ def test_absent_or_empty_is_not_mapped(field: str) -> None:
             assert (mapping.properties, mapping.reply_to_uri, mapping.priority) == ({}, None, 4), (form, preset)
 
 
-UNMAPPED = {
-    "originatorURI": "jms/O",
-    "correlationId": "0001",
-    "iteratorReferenceURI": "jms/I",
-    "fileLocationURI": "ftp://x",
-    "compressionType": "GZIP",
-    "packingType": "ZIP",
-    "msgSpecificProperties": "<h:property><h:propName>languageCode</h:propName></h:property>",
-}
-
-
-@pytest.mark.obligation("R11", "R3d", "C47", "C57")
-@pytest.mark.parametrize("preset", PRESET_NAMES)
-@pytest.mark.parametrize("field", [pytest.param(name, id=f"R11-C47-{name}") for name in UNMAPPED])
-def test_fields_outside_the_table_are_never_mapped(field: str, preset: str) -> None:
-    mapping = map_header(
-        header(**{field: UNMAPPED[field]}), dataclasses.replace(PRESETS[preset], optional_fields=ALL.optional_fields)
-    )
-    assert mapping.properties == {}
-    assert mapping.reply_to_uri is None
-
-
 @pytest.mark.obligation("R18", "C46")
 @pytest.mark.parametrize(
     "field", [pytest.param(name, id=f"R18-C46-{name}") for name in ("languageCode", "countryCode")]

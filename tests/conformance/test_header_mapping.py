@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -76,20 +75,6 @@ def test_the_table_has_all_its_rows() -> None:
     assert {*(row[0] for row in TABLE_2), *NEVER, "msgSpecificProperties"} == set(FIELD_NAMES), "no field is forgotten"
 
 
-@pytest.mark.obligation("R13a", "R13b", "R14", "R15a", "R15b", "R15c", "R15d", "R12")
-@pytest.mark.parametrize("wanted", [True, False], ids=["wanted", "not-wanted"])
-@pytest.mark.parametrize(("field", "text", "name", "value", "mandatory"), TABLE_2, ids=[row[0] for row in TABLE_2])
-def test_each_row_alone(field: str, text: str, name: str, value: Any, mandatory: bool, wanted: bool) -> None:
-    """Beside a msgType, which each message has: its row is mapped, or is not, and nothing else appears."""
-    given = {"msgType": "REQUEST", "correlationId": "1"} if field == "replyToURI" else {"msgType": "NOTIFICATION"}
-    message = sent(read(**{**given, field: text}), ALL if wanted else BindingProfile(optional_fields=frozenset()))
-    expected = {"MTOSI_msgType": given["msgType"], **({name: value} if mandatory or wanted else {})}
-    assert seen(message) == expected
-    assert {key: type(found) for key, found in seen(message).items()} == {
-        key: type(found) for key, found in expected.items()
-    }
-
-
 @pytest.mark.obligation("R11", "R14", "R16b", "R3d", "C47", "C57", "C08")
 def test_all_rows_at_once_and_nothing_beside_them() -> None:
     """A header with every field of the schema, as a request: eighteen fields, and not one more, end in JMS."""
@@ -103,16 +88,6 @@ def test_all_rows_at_once_and_nothing_beside_them() -> None:
     assert seen(message) == expected
     assert message.correlation_id is None
     assert "id-4711" not in map(str, message.properties.values())
-
-
-@pytest.mark.obligation("R13b")
-@pytest.mark.parametrize("chosen", [*itertools.combinations(sorted(OPTIONAL_FIELDS), 3)], ids=" ".join)
-def test_optional_rows_do_not_depend_on_each_other(chosen: tuple[str, ...]) -> None:
-    header = read(**{row[0]: row[1] for row in TABLE_2}).header
-    assert header is not None
-    found = map_header(header, BindingProfile(optional_fields=frozenset(chosen))).properties
-    optional = {row[2] for row in TABLE_2 if not row[4]}
-    assert optional & set(found) == {row[2] for row in TABLE_2 if row[0] in chosen}
 
 
 @pytest.mark.obligation("C05", "C08", "C12", "R3d")
@@ -137,15 +112,6 @@ def test_other_spellings_are_other_elements(spelling: str, field: str) -> None:
     ]
     mapping = map_header(envelope.header, ALL)
     assert (mapping.properties, mapping.priority) == ({}, 4)
-
-
-@pytest.mark.obligation("C12")
-def test_a_foreign_property_with_the_id_is_ignored() -> None:
-    body = read(msgType="RESPONSE", correlationId="1").to_bytes()
-    envelope = from_jms(JmsMessage(body=body, properties={"MTOSI_correlationID": "2", "MTOSI_correlationId": "3"}))
-    assert envelope.warnings == []
-    assert envelope.header is not None
-    assert envelope.header.correlation_id == "1"
 
 
 @pytest.mark.obligation("C11")
@@ -189,17 +155,6 @@ def test_the_body_does_not_matter_to_the_mapping(body: str) -> None:
     message = sent(envelope, ALL)
     assert message.body == data
     assert dict(message.properties) == {"MTOSI_msgType": "RESPONSE", "MTOSI_msgName": "m"}
-
-
-@pytest.mark.obligation("C25")
-def test_a_number_too_large_is_read_and_not_sent() -> None:
-    """The XML may hold what a JMS Integer cannot."""
-    largest = 2**32 - 1
-    envelope = read(msgType="NOTIFICATION", requestedBatchSize=str(largest))
-    assert envelope.header is not None
-    assert (envelope.header.requested_batch_size, envelope.warnings) == (largest, [])
-    with pytest.raises(HeaderError, match="C25"):
-        sent(envelope, ALL)
 
 
 # The header of every sample: each field is mapped by its row of Table 2, or a typed warning says why it is not.

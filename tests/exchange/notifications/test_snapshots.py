@@ -20,7 +20,6 @@ from mtosi_jms.notifications import (
     alarm_key,
     apply_notification,
 )
-from mtosi_jms.notifications._snapshot import NameTree
 from mtosi_jms.simulator import Network, standing_alarms
 from mtosi_jms.simulator import alarm_key as simulated_key
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
@@ -370,21 +369,6 @@ def test_only_so_many_deleted_objects_are_remembered(at: At) -> None:
         apply_notification(snapshot, deletion(f"ME={number}", at(number)))
     late = [apply_notification(snapshot, creation(f"ME={number}", at(-1))).refused for number in range(10)]
     assert late == [None] * 7 + [Refusal.OUTDATED] * 3
-
-
-def test_names_below_a_name() -> None:
-    """Names that are not in use any more are forgotten, and so are those above them."""
-    used = {"MD=1/ME=1", "MD=1/ME=1/PTP=1", "MD=1/ME=11", "MD=2"}
-    tree = NameTree(used.__contains__)
-    for full in sorted(used):
-        tree.add(full)
-    assert list(tree.within("MD=1/ME=1")) == ["MD=1/ME=1", "MD=1/ME=1/PTP=1"]
-    assert list(tree.within("MD=1")) == ["MD=1", "MD=1/ME=1", "MD=1/ME=1/PTP=1", "MD=1/ME=11"]
-    for full in sorted(used):
-        used.remove(full)
-        tree.forget(full)
-    tree.forget("MD=1/ME=1")
-    assert list(tree.within("")) == [""]
 
 
 # Against the simulator, which says what the network looks like after its events.
