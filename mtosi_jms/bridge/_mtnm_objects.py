@@ -18,7 +18,6 @@ from mtosi_jms.bridge._mtnm_values import (
     elements,
     extended,
     fields,
-    item_of,
     kind_name,
     listed,
     members,
@@ -59,7 +58,7 @@ def _parameters(reading: Reading, item: Item) -> list[LayeredParametersType]:
         parts = members(one, 2)
         if parts is None:
             raise EventError(f"is not a list of parameters by layer but a {kind_name(item.type)}")
-        layer, pairs = (part._replace(name=one.name, path=one.path) for part in parts)
+        layer, pairs = (one.holding(part.type, part.value) for part in parts)
         found.append(
             LayeredParametersType(
                 layer_rate=reading.rate(layer),
@@ -217,10 +216,8 @@ def attributes(reading: Reading, kind: str | None, item: Item) -> CommonObjectIn
         pair = members(one, 2)
         if pair is None or not isinstance(pair[0].value, str):
             raise EventError(f"is not a list of names and values but a {kind_name(item.type)}")
-        held = pair[1]
-        parts.append(
-            item_of(item.path, pair[0].value, held.value if isinstance(held.value, Any) else Any(held.type, held.value))
-        )
+        held = pair[1].value if isinstance(pair[1].value, Any) else pair[1]
+        parts.append(Item(item.path, pair[0].value, held.type, held.value))
     return object_of(reading, kind, parts) if parts else None
 
 

@@ -79,19 +79,24 @@ NATIVE_NAME: Final = "nativeEMSName"
 """The name of the alias that holds MTNM's native name of an object."""
 
 
-class Item(NamedTuple):
-    """A value of an event, with its type and name. `path`: its place in the event, for findings."""
+@dataclass(slots=True)
+class Item:
+    """A value of an event, with its type, its name and the path of what it is in."""
 
+    parent: str
     name: str
-    path: str
     type: TypeCode
     value: Value
 
+    @property
+    def path(self) -> str:
+        """Its place, for findings; a long or unprintable name is cut or escaped."""
+        name = self.name if len(self.name) <= _LONGEST and self.name.isprintable() else repr(self.name[:_LONGEST])
+        return f"{self.parent}.{name}" if self.parent else name
 
-def item_of(parent: str, name: str, value: Any) -> Item:
-    """A value in what has the path `parent`; there, a long or unprintable name is cut or escaped."""
-    shown = name if len(name) <= _LONGEST and name.isprintable() else repr(name[:_LONGEST])
-    return Item(name, f"{parent}.{shown}", value.type, value.value)
+    def holding(self, type: TypeCode, value: Value) -> Item:
+        """What has the same name and path, with another value."""
+        return Item(self.parent, self.name, type, value)
 
 
 @dataclass(slots=True)
@@ -155,7 +160,7 @@ class Reading:
             plain = found.type.plain
             if plain.kind is not TCKind.any or not isinstance(found.value, Any):
                 break
-            found, nested = item._replace(type=found.value.type, value=found.value.value), nested + 1
+            found, nested = item.holding(found.value.type, found.value.value), nested + 1
             if nested > _MOST_LAYERS:
                 raise EventError("Anys in each other, more than anyone can mean")
         if nested:
@@ -164,7 +169,7 @@ class Reading:
             if not nested:
                 self.keep(found, "is a wide string; it was read, and is kept as it was sent")
             plain = _STRING
-        return found._replace(type=plain)
+        return item.holding(plain, found.value)
 
     def text(self, item: Item) -> str:
         """A text."""
@@ -230,7 +235,7 @@ class Reading:
                 if found is not None:
                     self.note(FindingKind.SPELLING, item.path, f"{it[:40]!r} was read as {found.value}")
                 elif word.isdecimal() and len(word) < 4:
-                    return self.choice(item._replace(type=_LONG, value=int(word)), choices)
+                    return self.choice(item.holding(_LONG, int(word)), choices)
             if found is not None:
                 if kind is not TCKind.enum and choices.numbered:
                     self.note(FindingKind.FORM, item.path, f"is a {kind_name(item.type)}, not an enumeration")
@@ -413,7 +418,7 @@ def elements(item: Item) -> list[Item]:
         raise EventError(f"is not a sequence but a {kind_name(item.type)}")
     inner = (plain.content or _ANY).plain
     found = [one if inner.kind is TCKind.any and isinstance(one, Any) else Any(inner, one) for one in item.value]
-    return [Item(f"{item.name}[{at}]", f"{item.path}[{at}]", one.type.plain, one.value) for at, one in enumerate(found)]
+    return [Item(item.parent, f"{item.name}[{at}]", one.type.plain, one.value) for at, one in enumerate(found)]
 
 
 def members(item: Item, count: int | None = None) -> list[Item] | None:
@@ -424,7 +429,7 @@ def members(item: Item, count: int | None = None) -> list[Item] | None:
     if count not in (None, len(item.value)):
         return None
     return [
-        item_of(item.path, one.name, Any((one.type or _ANY).plain, it))
+        Item(item.path, one.name, (one.type or _ANY).plain, it)
         for one, it in zip(plain.members, item.value, strict=False)
     ]
 

@@ -28,7 +28,6 @@ from mtosi_jms.bridge._mtnm_values import (
     elements,
     extended,
     fields,
-    item_of,
     kind_name,
     listed,
     members,
@@ -176,7 +175,11 @@ def notification_of(event: StructuredEvent, rules: MtnmRules | None = None) -> M
         reading.kept.append(("event_name", reading.clean(event.event_name)))
     kind = _KINDS[real]
     try:
-        found = fields(reading, [item_of(_DATA, one.name, one.value) for one in event.filterable_data], kind.table)
+        found = fields(
+            reading,
+            [Item(_DATA, one.name, one.value.type, one.value.value) for one in event.filterable_data],
+            kind.table,
+        )
         if kind.prepare is not None:
             kind.prepare(reading, found, event)
         if not kind.reads_body:
@@ -226,7 +229,7 @@ def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | 
     quiet = Reading(reading.charset)
     fields_of: dict[str, typing.Any] = {"type": quiet.clean(event.type_name)}
     for one in event.filterable_data:
-        item = item_of(_DATA, one.name, one.value)
+        item = Item(_DATA, one.name, one.value.type, one.value.value)
         real = _VENDOR.spelled(one.name) or one.name
         target = _VENDOR.fields.get(real)
         if target is not None and target.target not in fields_of:
@@ -256,7 +259,7 @@ _VENDOR: Final = Table(
 
 
 def _body_of(event: StructuredEvent) -> Item:
-    return Item(_BODY, _BODY, event.remainder_of_body.type, event.remainder_of_body.value)
+    return Item("", _BODY, event.remainder_of_body.type, event.remainder_of_body.value)
 
 
 def _body_kept(reading: Reading, event: StructuredEvent) -> None:

@@ -19,11 +19,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from mtosi_jms.bridge._mtnm_values import Reading, item_of
+from mtosi_jms.bridge._mtnm_values import Item, Reading
 from mtosi_jms.bridge._objects import Raised, Remote, Servant
 from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.corba import CorbaChannel, Orb
-from mtosi_jms.bridge.events import any_of
+from mtosi_jms.bridge.events import TCKind, TypeCode
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import (
     BridgeError,
@@ -328,7 +328,7 @@ def _loss(over: bool, reason: str, when: str, number: str = "") -> EventLoss:
 
 def _time(text: str) -> dt.datetime | None:
     try:
-        return Reading().moment(item_of("", "", any_of(text)))
+        return Reading().moment(Item("", "", TypeCode.of(TCKind.string), text))
     except EventError:
         log.info("is not a time: %.40r", text)
         return None
