@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.bridge.cdr import decode_events, decode_readable, encode_events
+from mtosi_jms.bridge.cdr import decode_events, decode_readable, decode_request, encode_events
 from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -161,7 +161,6 @@ class JavaOrb:
         self._name = name
         self._closed = False
         self._lock = threading.Lock()
-        self._interceptors: dict[bytes, Any] = {}
         self.allowed = allowed if allowed is not None else self._no_hosts()
         properties = self.java.cls("java.util.Properties")()
         settings = _FIXED | _settings(options, port)
@@ -247,25 +246,6 @@ class JavaOrb:
             with contextlib.suppress(MtosiError), self.calling():
                 self._lasting.the_POAManager().discard_requests(False)
 
-    def intercept(self, oid: Any, interceptor: Any | None) -> None:
-        """Sets the server interceptor for requests to one of our objects; None removes it.
-
-        The ORB accepts interceptors only while it starts, so this replaces its interceptor manager.
-        """
-        with self._lock:
-            self._interceptors.pop(bytes(oid), None)
-            if interceptor is not None:
-                self._interceptors[bytes(oid)] = interceptor
-            none, listed = (self.java.cls("java.util.ArrayList")() for _ in range(2))
-            for one in self._interceptors.values():
-                listed.add(one)
-            manager = self.java.cls("org.jacorb.orb.portableInterceptor.InterceptorManager")
-            made = manager(none, listed, none, 0, self.orb)
-            for name, value in (("interceptor_manager", made), ("hasServerInterceptors", bool(self._interceptors))):
-                field = self.orb.getClass().getDeclaredField(name)
-                field.setAccessible(True)
-                field.set(self.orb, value)
-
     def reading(self, data: bytes) -> Any:
         """A Java stream that reads CDR with texts in the ORB's charset."""
         stream = self.java.cls("org.jacorb.orb.CDRInputStream")(
@@ -288,6 +268,24 @@ class JavaOrb:
                 return self.java.omg("CosNotification.EventBatchHelper").read(self.reading(data))
         except self.java.jpype.JException as error:
             raise EventError(f"JacORB cannot carry it: {said_by(error)}") from None
+
+    def pushed(self, arguments: Any, *, grouped: bool, keep_refused: bool) -> list[StructuredEvent]:
+        """Decodes the events in the arguments of a push request. Where one is refused, JacORB tells where the next
+        begins, if it can read it. Raises EventError: an event is refused, and `keep_refused` is not set."""
+        with machine.blocking():
+            message, at = bytes(arguments.getBufferCopy()), int(arguments.get_pos())
+        try:
+            return decode_request(message, at, self.charset, grouped=grouped)
+        except EventError:
+            if not keep_refused:
+                raise
+        helper = self.java.omg(f"CosNotification.{'EventBatch' if grouped else 'StructuredEvent'}Helper")
+        try:
+            with machine.blocking(), translated(self.java):
+                events = helper.read(arguments)
+            return self.from_java(events, grouped=grouped, keep_refused=True)
+        except MtosiError:
+            return decode_request(message, at, self.charset, grouped=grouped, keep_refused=True)
 
     def from_java(self, events: Any, *, grouped: bool, keep_refused: bool = False) -> list[StructuredEvent]:
         """Turns Java events into events. `keep_refused`: whether a `RefusedEvent` replaces an event that is refused.
@@ -405,9 +403,3 @@ def error_of(java: Java, error: Any, what: str, *, sending: bool = False) -> Mto
 def said_by(error: Any) -> str:
     name, message = str(error.getClass().getSimpleName()), error.getMessage()
     return name if message is None or not str(message) else f"{name}: {str(message).splitlines()[0]}"
-
-
-def made_of(java: Java, interface: Any, handler: Any) -> Any:
-    """An object of an interface, whose calls a handler of Java's answers."""
-    classes = java.jpype.JArray(java.cls("java.lang.Class"))
-    return java.cls("java.lang.reflect.Proxy").newProxyInstance(java.loader, classes([interface]), handler)

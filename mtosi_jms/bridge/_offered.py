@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any, Final
+from enum import Enum
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
 from mtosi_jms.bridge._java import JavaOrb
-from mtosi_jms.bridge._objects import Servant
+from mtosi_jms.bridge._objects import Handler, Servant, Thrown, Write
 from mtosi_jms.bridge.admin import (
-    BridgeStatus,
     ExternalEndpoint,
+    ExternalEndpointErrorCode,
     ExternalEndpointRole,
     JMSDestination,
     JMSDestinationType,
@@ -19,8 +20,10 @@ from mtosi_jms.bridge.admin import (
 )
 from mtosi_jms.bridge.endpoints import FlowStyle
 from mtosi_jms.errors import BridgeAlreadyStarted, BridgeInactive, BridgeNotFound, InvalidExternalEndPoints
+from mtosi_jms.transport.jvm import machine
 
-_MODULE: Final = "CosBridgeAdmin"
+Member = TypeVar("Member", bound=Enum)
+_MODULE: Final = "IDL:omg.org/CosBridgeAdmin"
 
 
 class OfferedFactory:
@@ -32,12 +35,14 @@ class OfferedFactory:
         self._answer_timeout = answer_timeout
         self._bridges: dict[int, Servant] = {}
         self._lock = threading.Lock()
-        operations: dict[str, Callable[..., Any]] = {
-            "create_bridge": self._create,
-            "get_bridge_with_id": self._with_id,
-            "get_all_bridges": lambda: orb.java.jpype.JArray(orb.java.jpype.JInt)(factory.get_all_bridges()),
-        }
-        self._servant = Servant(orb, f"{_MODULE}.BridgeFactory", _translated(orb, operations), answer_timeout)
+        self._servant = self._offered(
+            "BridgeFactory",
+            {
+                "create_bridge": self._create,
+                "get_bridge_with_id": self._with_id,
+                "get_all_bridges": lambda _: partial(_write_ids, factory.get_all_bridges()),
+            },
+        )
         with orb.calling("the factory of bridges"):
             self.ior = str(orb.orb.object_to_string(self._servant.reference))
 
@@ -49,32 +54,40 @@ class OfferedFactory:
         for servant in gone:
             servant.close()
 
-    def _create(self, source: Any, sink: Any, bridge_id: Any) -> Any:
-        bridge, number = self._factory.create_bridge(_from_java(source), _from_java(sink))
-        bridge_id.value = number
-        return self._offered(bridge)
+    def _offered(self, interface: str, handlers: dict[str, Handler]) -> Servant:
+        translated = {name: partial(_translated, handler) for name, handler in handlers.items()}
+        return Servant(self._orb, [f"{_MODULE}/{interface}:1.0"], translated, self._answer_timeout)
 
-    def _with_id(self, number: Any) -> Any:
-        return self._offered(self._factory.get_bridge_with_id(int(number)))
+    def _create(self, arguments: Any) -> Write:
+        with machine.blocking():
+            source, sink = _read_endpoint(arguments), _read_endpoint(arguments)
+        bridge, number = self._factory.create_bridge(source, sink)
+        reference = self._reference(bridge)
 
-    def _offered(self, bridge: Bridge) -> Any:
+        def write(out: Any) -> None:
+            out.write_Object(reference)
+            out.write_long(number)
+
+        return write
+
+    def _with_id(self, arguments: Any) -> Write:
+        with machine.blocking():
+            number = int(arguments.read_long())
+        reference = self._reference(self._factory.get_bridge_with_id(number))
+        return lambda out: out.write_Object(reference)
+
+    def _reference(self, bridge: Bridge) -> Any:
         with self._lock:
             if bridge.bridge_id not in self._bridges:
-                operations: dict[str, Callable[..., Any]] = {
-                    "end_point_receiver": lambda: _to_java(self._orb, bridge.end_point_receiver),
-                    "end_point_sender": lambda: _to_java(self._orb, bridge.end_point_sender),
-                    "start_bridge": bridge.start_bridge,
-                    "stop_bridge": bridge.stop_bridge,
-                    "destroy": lambda: self._destroy(bridge),
+                handlers: dict[str, Handler] = {
+                    "_get_end_point_receiver": lambda _: partial(_write_endpoint, bridge.end_point_receiver),
+                    "_get_end_point_sender": lambda _: partial(_write_endpoint, bridge.end_point_sender),
+                    "start_bridge": lambda _: bridge.start_bridge(),
+                    "stop_bridge": lambda _: bridge.stop_bridge(),
+                    "get_status": lambda _: partial(_write_number, bridge.get_status()),
+                    "destroy": lambda _: self._destroy(bridge),
                 }
-                made = Servant(
-                    self._orb,
-                    f"{_MODULE}.Bridge",
-                    _translated(self._orb, operations),
-                    self._answer_timeout,
-                    lacking={"get_status": lambda _: list(BridgeStatus).index(bridge.get_status())},
-                )
-                self._bridges[bridge.bridge_id] = made
+                self._bridges[bridge.bridge_id] = self._offered("Bridge", handlers)
             return self._bridges[bridge.bridge_id].reference
 
     def _destroy(self, bridge: Bridge) -> None:
@@ -85,72 +98,60 @@ class OfferedFactory:
             servant.close()
 
 
-def _translated(orb: JavaOrb, operations: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Operations that turn errors into exceptions of the IDL."""
+def _translated(handler: Handler, arguments: Any) -> Write | None:
+    """Calls a handler; turns its errors into exceptions of the IDL."""
+    try:
+        return handler(arguments)
+    except (BridgeAlreadyStarted, BridgeInactive, BridgeNotFound) as error:
+        raise Thrown(f"{_MODULE}/{type(error).__name__}:1.0") from error
+    except InvalidExternalEndPoints as error:
+        errors = error.errors
 
-    def wrapped(work: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            try:
-                return work(*arguments)
-            except (BridgeAlreadyStarted, BridgeInactive, BridgeNotFound) as error:
-                return orb.java.omg(f"{_MODULE}.{type(error).__name__}")()
-            except InvalidExternalEndPoints as error:
-                return _invalid(orb, error)
+        def write(out: Any) -> None:
+            out.write_long(len(errors))
+            for role, code in errors:
+                _write_number(ExternalEndpointRole(role), out)
+                _write_number(ExternalEndpointErrorCode(code), out)
 
-        return call
-
-    return {name: wrapped(work) for name, work in operations.items()}
-
-
-def _invalid(orb: JavaOrb, error: InvalidExternalEndPoints) -> Any:
-    java = orb.java
-    kind, roles, codes = (
-        java.omg(f"{_MODULE}.{name}")
-        for name in ("ExternalEndpointError", "ExternalEndpointRole", "ExternalEndpointErrorCode")
-    )
-    listed = java.cls("java.lang.reflect.Array").newInstance(kind, len(error.errors))
-    for at, (role, code) in enumerate(error.errors):
-        listed[at] = kind(getattr(roles, role), getattr(codes, code))
-    return java.omg(f"{_MODULE}.InvalidExternalEndPoints")(listed)
+        raise Thrown(f"{_MODULE}/InvalidExternalEndPoints:1.0", write) from error
 
 
-def _from_java(found: Any) -> ExternalEndpoint:
-    names = ("JMS_MESSAGE", "STRUCTURED_EVENT", "SEQUENCE_EVENT")
+# Enumerations have their members in the order of the IDL.
+
+
+def _write_number(member: Enum, out: Any) -> None:
+    out.write_long(list(type(member)).index(member))
+
+
+def _read_member(kind: type[Member], arguments: Any) -> Member:
+    return list(kind)[int(arguments.read_long())]
+
+
+def _write_ids(ids: list[int], out: Any) -> None:
+    for number in (len(ids), *ids):
+        out.write_long(number)
+
+
+def _read_endpoint(arguments: Any) -> ExternalEndpoint:
+    role, chosen = _read_member(ExternalEndpointRole, arguments), _read_member(MessageType, arguments)
     connector: JMSDestination | int
-    if names[int(found.connector.discriminator().value())] == "JMS_MESSAGE":
-        there = found.connector.destination()
-        connector = JMSDestination(
-            list(JMSDestinationType)[int(there.destination_type.value())],
-            str(there.destination_name),
-            str(there.factory_name),
-        )
+    if chosen is MessageType.JMS_MESSAGE:
+        kind = _read_member(JMSDestinationType, arguments)
+        connector = JMSDestination(kind, str(arguments.read_string()), str(arguments.read_string()))
     else:
-        connector = int(found.connector.channel_id())
-    return ExternalEndpoint(
-        ExternalEndpointRole.SOURCE if int(found.role.value()) == 0 else ExternalEndpointRole.SINK,
-        connector,
-        FlowStyle.PUSH if int(found.style.value()) == 0 else FlowStyle.PULL,
-        MessageType[names[int(found.type.value())]],
-    )
+        connector = int(arguments.read_long())
+    return ExternalEndpoint(role, connector, _read_member(FlowStyle, arguments), _read_member(MessageType, arguments))
 
 
-def _to_java(orb: JavaOrb, endpoint: ExternalEndpoint) -> Any:
-    def constant(kind: str, name: str) -> Any:
-        return getattr(orb.java.omg(f"{_MODULE}.{kind}"), name)
-
-    connector = orb.java.omg(f"{_MODULE}.ExternalEndpointConnector")()
-    if isinstance(endpoint.connector, JMSDestination):
-        there = endpoint.connector
-        connector.destination(
-            orb.java.omg(f"{_MODULE}.JMSDestination")(
-                constant("JMSDestinationType", there.destination_type.name), there.destination_name, there.factory_name
-            )
-        )
+def _write_endpoint(endpoint: ExternalEndpoint, out: Any) -> None:
+    _write_number(endpoint.role, out)
+    _write_number(endpoint.type, out)
+    there = endpoint.connector
+    if isinstance(there, JMSDestination):
+        _write_number(there.destination_type, out)
+        out.write_string(there.destination_name)
+        out.write_string(there.factory_name)
     else:
-        connector.channel_id(constant("MessageType", endpoint.type.name), endpoint.connector)
-    return orb.java.omg(f"{_MODULE}.ExternalEndpoint")(
-        constant("ExternalEndpointRole", endpoint.role.name),
-        connector,
-        constant("FlowStyle", endpoint.style.name),
-        constant("MessageType", endpoint.type.name),
-    )
+        out.write_long(there)
+    _write_number(endpoint.style, out)
+    _write_number(endpoint.type, out)

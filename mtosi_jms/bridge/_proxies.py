@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 from mtosi_jms.bridge._java import JavaOrb
-from mtosi_jms.bridge._objects import UNREAD, Servant, UnreadRequest
-from mtosi_jms.bridge.cdr import addresses_of, decode_properties, decode_request, encode_properties
+from mtosi_jms.bridge._objects import Handler, Servant, Write
+from mtosi_jms.bridge.cdr import addresses_of, decode_properties, encode_properties
 from mtosi_jms.bridge.endpoints import (
     EventConsumer,
     EventSupplier,
@@ -30,6 +31,7 @@ from mtosi_jms.bridge.events import Property, StructuredEvent
 from mtosi_jms.bridge.qos import QOS_TYPES, check_types
 from mtosi_jms.errors import BridgeError, ConfigError, IllegalStateError, MtosiError, TransportError, UnsupportedQoS
 from mtosi_jms.files import FileLock
+from mtosi_jms.transport.jvm import machine
 
 log = logging.getLogger(__package__)
 
@@ -143,11 +145,21 @@ def set_qos(orb: JavaOrb, target: Any, qos: QoS | None) -> dict[str, Any]:
     return kept
 
 
+_BASES: Final = {
+    "consumer": ("NotifyPublish", "offer_change"),
+    "supplier": ("NotifySubscribe", "subscription_change"),
+}
+"""The interface of which ours is derived, and its operation, which needs no answer."""
+
+
 class _End:
     """The common part of sources and sinks."""
 
     _channel_calls: FlowStyle
     """The style in which the channel calls us."""
+    _role: str
+    """What our object is: `consumer` or `supplier`."""
+    _their_role: str
 
     def __init__(
         self,
@@ -174,13 +186,10 @@ class _End:
         self._suspended = False
         self._over = threading.Event()
         self._disconnected = False
-        self._connect_again = ""
-        self._word = "structured" if grouping is Grouping.STRUCTURED_EVENT else "sequence"
-        self._operation = "structured_event" if grouping is Grouping.STRUCTURED_EVENT else "structured_events"
-
-    @property
-    def _grouped(self) -> bool:
-        return self.grouping is Grouping.SEQUENCE_EVENT
+        self._grouped = grouping is Grouping.SEQUENCE_EVENT
+        self._word = "sequence" if self._grouped else "structured"
+        self._operation = "structured_events" if self._grouped else "structured_event"
+        self._kind = f"{self._word}_{style.value.lower()}"
 
     def _begin(self, handed: object, needed: FlowStyle, what: str) -> None:
         if (handed is not None) != (self.style is needed):
@@ -191,26 +200,33 @@ class _End:
                 raise IllegalStateError(f"{self._name}: connected already")
             self._connected = True
 
-    def _serve(self, interface: str, connect: str, handlers: dict[str, Callable[..., Any]], ended: str) -> None:
-        try:
-            self._servant = self._made_servant(interface, handlers, ended)
-            self._call(connect, self._servant)
-        except BaseException:
-            self._connected = False
-            if self._servant is not None:
-                self._servant.close()
-            raise
+    def _serve(self, handlers: dict[str, Handler], derived: Sequence[str] = (), object_id: bytes | None = None) -> None:
+        """Connects the proxy to an object of ours. `derived`: interfaces of the object beyond those of CosNotifyComm.
+        Raises IllegalStateError: the proxy is connected already."""
+        base, ignored = _BASES[self._role]
+        ids = [f"IDL:omg.org/CosNotifyComm/{one}:1.0" for one in (self._interface, base)]
+        handlers = {
+            **handlers,
+            f"disconnect_{self._kind}_{self._role}": lambda _: self._peer_ended(),
+            ignored: lambda _: None,
+        }
+        self._servant = Servant(self._orb, [*derived, *ids], handlers, self._answer_timeout, object_id, self._done_late)
+        self._connect()
 
-    def _made_servant(
-        self, interface: str, handlers: dict[str, Callable[..., Any]], ended: str, object_id: bytes | None = None
-    ) -> Servant:
-        handlers = {**handlers, ended: self._peer_ended}
-        return Servant(self._orb, interface, handlers, self._answer_timeout, object_id, self._done_late)
+    @property
+    def _interface(self) -> str:
+        return f"{self._kind.title().replace('_', '')}{self._role.title()}"
 
-    def _call(self, connect: str, servant: Servant) -> None:
-        self._connect_again = connect
+    def _connect(self) -> None:
         with self._orb.calling(self._name):
-            getattr(self._proxy, connect)(servant.reference)
+            helper = self._orb.java.omg(f"CosNotifyComm.{self._interface}Helper")
+            reference = helper.unchecked_narrow(self._servant.reference if self._servant is not None else None)
+            getattr(self._proxy, f"connect_{self._kind}_{self._role}")(reference)
+
+    def _not_connected(self) -> None:
+        self._connected = False
+        if self._servant is not None:
+            self._servant.close()
 
     def _done_late(self, name: str) -> None:
         """Called when an operation finished after the channel had got TRANSIENT."""
@@ -228,8 +244,7 @@ class _End:
         if not self._connected or self._over.is_set() or self._servant is None:
             return False
         try:
-            with self._orb.calling(self._name):
-                getattr(self._proxy, self._connect_again)(self._servant.reference)
+            self._connect()
         except IllegalStateError:  # AlreadyConnected
             return not self._over.is_set()
         except MtosiError:
@@ -245,7 +260,7 @@ class _End:
         if not self._connected:
             raise IllegalStateError(f"{self._name}: not connected")
 
-    def _end(self, operation: str) -> bool:
+    def _end(self) -> bool:
         """Ends the connection; True if it had ended before, or the channel keeps it for the next process."""
         with self._lock:
             had_ended, self._disconnected = self._disconnected, True
@@ -257,7 +272,7 @@ class _End:
         left = self._is_left() and not was_over
         if not was_over and not left:
             with contextlib.suppress(MtosiError), self._orb.calling(self._name):
-                getattr(self._proxy, operation)()
+                getattr(self._proxy, f"disconnect_{self._kind}_{self._their_role}")()
         if self._servant is not None:
             self._servant.close(leave=left)
         return left
@@ -290,7 +305,7 @@ class CorbaSource(_End):
     See `mtosi_jms.bridge.endpoints.EventSource`.
     """
 
-    _channel_calls = FlowStyle.PUSH
+    _channel_calls, _role, _their_role = FlowStyle.PUSH, "consumer", "supplier"
     _filter: Any = None
     _keep_refused = False
     _last: list[StructuredEvent] | None = None
@@ -314,7 +329,7 @@ class CorbaSource(_End):
 
     def _ack_proxy(self) -> Any:
         if self._acknowledging is None:
-            name = f"{self._word.capitalize()}Proxy{self.style.value.capitalize()}SupplierAck"
+            name = f"{self._word.title()}Proxy{self.style.value.title()}SupplierAck"
             self._acknowledging = False
             # An earlier process's proxy may be gone: `connect` finds that out.
             guard = contextlib.nullcontext() if self._kept is None else contextlib.suppress(MtosiError)
@@ -339,12 +354,11 @@ class CorbaSource(_End):
         self._begin(consumer, FlowStyle.PUSH, "a consumer is needed")
         self._on_disconnected = on_disconnected
         self._keep_refused = keep_refused
-        role = f"{self.style.value.lower()}_consumer"
-        interface = f"CosNotifyComm.{self._word.capitalize()}{self.style.value.capitalize()}Consumer"
-        handlers: dict[str, Callable[..., Any]] = {}
+        handlers: dict[str, Handler] = {}
         if consumer is not None:
 
-            def take(found: list[StructuredEvent]) -> None:
+            def take(arguments: Any) -> None:
+                found = self._orb.pushed(arguments, grouped=self._grouped, keep_refused=keep_refused)
                 if self._over.is_set():
                     raise TransportError("disconnected")
                 taken_late, self._late = found == self._late, None
@@ -352,38 +366,23 @@ class CorbaSource(_End):
                     consumer(found)
                 self._last = found
 
-            operation = f"push_{self._operation}"
-            handlers[operation] = lambda events: take(self._from_java(events))
-
-            def unread(info: Any) -> None:
-                request = UnreadRequest(self._orb, info)
-                if request.operation == operation:
-                    take(decode_request(request.message, self._orb.charset, grouped=self._grouped))
-                    request.answer()
-
-            if keep_refused:
-                handlers[UNREAD] = unread
-        connect, ended = f"connect_{self._word}_{role}", f"disconnect_{self._word}_{role}"
-        if self._kept is None:
-            self._serve(interface, connect, handlers, ended)
-        else:
-            self._serve_lasting(*self._kept, interface, connect, handlers, ended)
+            handlers[f"push_{self._operation}"] = take
+        if self._kept is not None:
+            self._serve_lasting(*self._kept, handlers)
+            return
+        try:
+            self._serve(handlers)
+        except BaseException:
+            self._not_connected()
+            raise
 
     def _serve_lasting(
-        self,
-        kept: KeptConnections,
-        key: str,
-        earlier: KeptProxy | None,
-        interface: str,
-        connect: str,
-        handlers: dict[str, Callable[..., Any]],
-        ended: str,
+        self, kept: KeptConnections, key: str, earlier: KeptProxy | None, handlers: dict[str, Handler]
     ) -> None:
         """Connects the proxy to an object that the next process has too, or takes over an earlier connection."""
         object_id = uuid4().bytes if earlier is None else bytes.fromhex(earlier.object_id)
-        self._servant = servant = self._made_servant(interface, handlers, ended, object_id)
         try:
-            self._call(connect, servant)
+            self._serve(handlers, (), object_id)
         except IllegalStateError:  # AlreadyConnected: with an object of this identity
             if earlier is None:
                 raise
@@ -391,17 +390,16 @@ class CorbaSource(_End):
                 self._proxy.resume_connection()
         except BaseException as error:
             if earlier is None or not isinstance(error, MtosiError):
-                self._connected = False
-                servant.close()
+                self._not_connected()
                 raise
             self._over.set()
             if self._on_disconnected is not None:
                 self._on_disconnected(f"{self._name} has not kept the connection of an earlier process: {error}")
-        if earlier is None:
+        if earlier is None and self._servant is not None:
             text = self._orb.orb.object_to_string
             made = "" if self._filter is None else str(text(self._filter))
             found = KeptProxy(str(text(self._proxy)), object_id.hex(), made)
-            kept.put(key, found, addresses_of(str(text(servant.reference)))[0][1])
+            kept.put(key, found, addresses_of(str(text(self._servant.reference)))[0][1])
             self._kept = kept, key, found
 
     def _is_left(self) -> bool:
@@ -439,10 +437,9 @@ class CorbaSource(_End):
                 events = self._proxy.try_pull_structured_events(maximum, has_event)
             else:
                 events = self._proxy.try_pull_structured_event(has_event)
-            return self._from_java(events) if has_event.value else []
-
-    def _from_java(self, events: Any) -> list[StructuredEvent]:
-        return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
+            if not has_event.value:
+                return []
+            return self._orb.from_java(events, grouped=self._grouped, keep_refused=self._keep_refused)
 
     def acknowledge(self, numbers: Sequence[int]) -> None:
         """See `EventSource.acknowledge`. Raises BridgeError: the channel has no acknowledgement."""
@@ -454,7 +451,7 @@ class CorbaSource(_End):
             proxy.acknowledge(self._orb.java.jpype.JArray(self._orb.java.jpype.JInt)(list(numbers)))
 
     def disconnect(self) -> None:
-        if self._end(f"disconnect_{self._word}_{self.style.value.lower()}_supplier"):
+        if self._end():
             return
         if self._kept is not None and self._kept[2] is not None:
             self._kept[0].drop(self._kept[1], self._kept[2])
@@ -470,7 +467,7 @@ class CorbaSink(_End):
     See `mtosi_jms.bridge.endpoints.EventSink`.
     """
 
-    _channel_calls = FlowStyle.PULL
+    _channel_calls, _role, _their_role = FlowStyle.PULL, "supplier", "consumer"
 
     def connect(
         self,
@@ -481,48 +478,48 @@ class CorbaSink(_End):
         """See `EventSink.connect`. One thread calls the supplier; if it raises, the channel gets TRANSIENT."""
         self._begin(supplier, FlowStyle.PULL, "a supplier is needed")
         self._on_disconnected = on_disconnected
-        role = f"{self.style.value.lower()}_supplier"
-        interface = f"{self._word.capitalize()}{self.style.value.capitalize()}Supplier"
-        module = "CosNotifyComm"
-        handlers: dict[str, Callable[..., Any]] = {}
+        handlers = {} if supplier is None else self._pulled(supplier)
+        derived = []
         if on_acknowledged is not None:
-            module, interface = "CosNotifyCommAck", f"{interface}Ack"
-            handlers["acknowledge"] = lambda numbers: on_acknowledged([int(one) for one in numbers])
-        if supplier is not None:
-            handlers |= self._pulled(supplier)
-        self._serve(
-            f"{module}.{interface}", f"connect_{self._word}_{role}", handlers, f"disconnect_{self._word}_{role}"
-        )
+            derived = [f"IDL:omg.org/CosNotifyCommAck/{self._interface}Ack:1.0"]
 
-    def _pulled(self, supplier: EventSupplier) -> dict[str, Callable[..., Any]]:
-        java = self._orb.java
-        nothing = self._orb.to_java([StructuredEvent()])
+            def acknowledged(arguments: Any) -> None:
+                with machine.blocking():
+                    numbers = [int(arguments.read_long()) for _ in range(int(arguments.read_long()))]
+                on_acknowledged(numbers)
 
-        def pull(maximum: int, *, wait: bool) -> Sequence[StructuredEvent]:
+            handlers["acknowledge"] = acknowledged
+        try:
+            self._serve(handlers, derived)
+        except BaseException:
+            self._not_connected()
+            raise
+
+    def _pulled(self, supplier: EventSupplier) -> dict[str, Handler]:
+        """The operations by which a channel pulls: one waits for an event, the other says whether there is one."""
+
+        def pull(arguments: Any, *, wait: bool) -> Write:
             if self._over.is_set():
                 raise TransportError("disconnected")
-            return () if self._suspended else supplier(maximum, wait)
-
-        def some(maximum: Any, holder: Any = None) -> Any:
-            found = pull(int(maximum), wait=holder is None)
-            if holder is not None:
-                holder.value = bool(found)
-            return (
-                self._orb.to_java(found)
-                if found
-                else java.cls("java.lang.reflect.Array").newInstance(java.omg("CosNotification.StructuredEvent"), 0)
-            )
-
-        def one(holder: Any = None) -> Any:
-            found = pull(1, wait=holder is None)
-            if holder is not None:
-                holder.value = bool(found)
-            elif not found:
+            with machine.blocking():
+                maximum = int(arguments.read_long()) if self._grouped else 1
+            found = () if self._suspended else supplier(maximum, wait)
+            if wait and not found and not self._grouped:
                 raise TransportError("there is no event")
-            return self._orb.to_java(found)[0] if found else nothing[0]
+            made = self._orb.to_java(found if found or self._grouped else [StructuredEvent()])
+            helper = self._orb.java.omg(f"CosNotification.{'EventBatch' if self._grouped else 'StructuredEvent'}Helper")
 
-        answer = some if self._grouped else one
-        return {f"pull_{self._operation}": answer, f"try_pull_{self._operation}": answer}
+            def write(out: Any) -> None:
+                helper.write(out, made if self._grouped else made[0])
+                if not wait:
+                    out.write_boolean(bool(found))
+
+            return write
+
+        return {
+            f"pull_{self._operation}": partial(pull, wait=True),
+            f"try_pull_{self._operation}": partial(pull, wait=False),
+        }
 
     def push(self, events: Sequence[StructuredEvent]) -> None:
         """See `EventSink.push`. Raises EventError: an event cannot be encoded, or the channel cannot take it. If events
@@ -544,4 +541,4 @@ class CorbaSink(_End):
                     self._proxy.push_structured_event(event)
 
     def disconnect(self) -> None:
-        self._end(f"disconnect_{self._word}_{self.style.value.lower()}_consumer")
+        self._end()

@@ -7,9 +7,10 @@ of the ORB's language. No memory is allocated for them: an EventError says what 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
@@ -90,14 +91,20 @@ def decode_events(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
     return _decoded(_Reader(data, charset), lambda reader: [reader.event() for _ in range(reader.count())])
 
 
+@contextlib.contextmanager
+def _bounded(what: str) -> Iterator[None]:
+    try:
+        yield
+    except struct.error:
+        raise EventError(f"{what} early") from None
+
+
 def _decoded(reader: _Reader, read: Callable[[_Reader], T], *, has_order: bool = False) -> T:
     """Read all that a reader has; `has_order`: it is an encapsulation, which begins with its byte order."""
-    try:
+    with _bounded("the bytes end"):
         if has_order:
             reader.byte_order()
         found = read(reader)
-    except struct.error:
-        raise EventError("the bytes end early") from None
     reader.end()
     return found
 
@@ -107,37 +114,45 @@ def decode_readable(data: bytes, charset: str = UTF_8) -> list[StructuredEvent]:
     return _readable(_Reader(data, charset), grouped=True)
 
 
-def decode_request(message: bytes, charset: str = UTF_8, *, grouped: bool) -> list[StructuredEvent]:
-    """Decode the events of a GIOP 1.2 push request, as `decode_readable` does.
+def decode_request(
+    message: bytes, at: int, charset: str = UTF_8, *, grouped: bool, keep_refused: bool = False
+) -> list[StructuredEvent]:
+    """Decode the events of a GIOP push request.
 
     Args:
         message: the request from its first byte; bytes after it are ignored.
+        at: where its arguments begin.
         grouped: whether the request pushes a sequence.
+        keep_refused: whether to stop at the first undecodable event, with a `RefusedEvent`.
+
+    Raises:
+        EventError: an event cannot be decoded, and `keep_refused` is not set.
     """
-    try:
-        return _readable(_arguments(message, charset), grouped=grouped)
-    except (EventError, struct.error) as error:
-        return [RefusedEvent(error=_refused(error))]
-
-
-def _refused(error: EventError | struct.error) -> EventError:
-    return error if isinstance(error, EventError) else EventError("the bytes end early")
+    little = bool(message[6] & 1)
+    if not message[6] & _FRAGMENTED:
+        message = message[: _GIOP_HEADER + int.from_bytes(message[8:_GIOP_HEADER], "little" if little else "big")]
+    found = _readable(_Reader(message, charset, little=little, at=at), grouped=grouped)
+    if found and isinstance(found[-1], RefusedEvent) and not keep_refused:
+        raise found[-1].error
+    return found
 
 
 def _readable(reader: _Reader, *, grouped: bool) -> list[StructuredEvent]:
     found: list[StructuredEvent] = []
-    count = reader.count() if grouped else 1
+    count = 1
     while len(found) < count:
         names: list[str] = []
         header: list[Property] = []
         data: list[Property] = []
         try:
+            if grouped and not found:
+                count = reader.count()
             names.extend(reader.string() for _ in range(3))
             for part in (header, data):
                 part.extend(reader.property() for _ in range(reader.count(9)))
             found.append(StructuredEvent(*_three(names), tuple(header), tuple(data), reader.body()))
         except (EventError, struct.error) as error:
-            refused = _refused(error)
+            refused = error if isinstance(error, EventError) else EventError("the bytes end early")
             if left := count - len(found) - 1:
                 refused = EventError(f"{refused}; so {left} events after it cannot be found")
             found.append(RefusedEvent(*_three(names), tuple(header), tuple(data), error=refused))
@@ -148,27 +163,6 @@ def _readable(reader: _Reader, *, grouped: bool) -> list[StructuredEvent]:
 def _three(names: list[str]) -> tuple[str, str, str]:
     first, second, third = [*names, "", "", ""][:3]
     return first, second, third
-
-
-def _arguments(message: bytes, charset: str) -> _Reader:
-    """A reader positioned at the arguments of a GIOP 1.2 request."""
-    if message[:6] != b"GIOP\1\2" or len(message) < _GIOP_HEADER:
-        raise EventError("no request of GIOP 1.2")
-    little = bool(message[6] & 1)
-    size = int.from_bytes(message[8:_GIOP_HEADER], "little" if little else "big")
-    if not message[6] & _FRAGMENTED:
-        message = message[: _GIOP_HEADER + size]
-    body = _Reader(message, charset, little=little)
-    body.take(20)  # the header, the request's number and flags
-    if body.number("H"):
-        raise EventError("a request to something else than an object's key")
-    body.octets()
-    body.octets()
-    for _ in range(body.count(8)):
-        body.number("I")
-        body.octets()
-    body.align(8)
-    return body
 
 
 def encode_properties(properties: Sequence[Property]) -> bytes:
@@ -185,8 +179,7 @@ def decode_properties(data: bytes) -> tuple[Property, ...]:
 
 def encode_any(any: Any) -> bytes:
     """Encode an Any as an encapsulation: an octet for the byte order, then its TypeCode and its value."""
-    out = _Writer()
-    out.data.append(0)
+    out = _Writer(encapsulates=True)
     out.any(any, 0)
     return bytes(out.data)
 
@@ -198,8 +191,7 @@ def decode_any(data: bytes) -> Any:
 
 def encode_typecode(type: TypeCode) -> bytes:
     """Encode a TypeCode as an encapsulation."""
-    out = _Writer()
-    out.data.append(0)
+    out = _Writer(encapsulates=True)
     out.typecode(type)
     return bytes(out.data)
 
@@ -215,58 +207,55 @@ def addresses_of(ior: str) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     for address, components in _profiles(ior):
         found.append(address)
-        for tag, data in components:
-            if tag == _ALTERNATE:
-                other = _Reader(data)
-                other.byte_order()
-                found.append((other.string(), other.number("H")))
+        found += [(other.string(), other.number("H")) for tag, other in components if tag == _ALTERNATE]
     return found
 
 
 def code_set_of(ior: str) -> int | None:
     """The charset of texts that a reference states, as its number in OSF's registry; None if it states none."""
-    for _, components in _profiles(ior):
-        for tag, data in components:
-            if tag == _CODE_SETS:
-                reader = _Reader(data)
-                reader.byte_order()
-                return reader.number("I")
-    return None
+    found = (reader for _, components in _profiles(ior) for tag, reader in components if tag == _CODE_SETS)
+    reader = next(found, None)
+    return None if reader is None else reader.number("I")
 
 
-def _profiles(ior: str) -> list[tuple[tuple[str, int], list[tuple[int, bytes]]]]:
-    reader = _Reader(_ior_bytes(ior))
-    try:
-        reader.byte_order()
-        _, profiles = reader.ior()
-        found = []
-        for tag, data in profiles:
-            if tag == _COMPONENTS:
-                continue
-            if tag != _IIOP:
+def _profiles(ior: str) -> list[tuple[tuple[str, int], list[tuple[int, _Reader]]]]:
+    """The address of each profile, and its components, each with a reader at its first field."""
+    found = []
+    with _bounded("the reference ends"):
+        for tag, data in _reference(ior)[1]:
+            if tag not in (_COMPONENTS, _IIOP):
                 raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
-            found.append(_iiop(_Reader(data)))
-    except struct.error:
-        raise EventError("the reference ends early") from None
+            if tag == _IIOP:
+                found.append(_iiop(data))
     return found
 
 
-def _iiop(reader: _Reader) -> tuple[tuple[str, int], list[tuple[int, bytes]]]:
+def _iiop(data: bytes) -> tuple[tuple[str, int], list[tuple[int, _Reader]]]:
+    reader = _Reader(data)
     reader.byte_order()
     _, minor = reader.number("B"), reader.number("B")
     address = (reader.string(), reader.number("H"))
     reader.octets()  # the object's key
-    components = range(reader.count(8)) if minor > 0 else ()
-    return address, [(reader.number("I"), reader.octets()) for _ in components]
+    components = []
+    for _ in range(reader.count(8) if minor > 0 else 0):
+        tag, inner = reader.number("I"), _Reader(reader.octets())
+        if tag in (_ALTERNATE, _CODE_SETS):
+            inner.byte_order()
+        components.append((tag, inner))
+    return address, components
 
 
-def _ior_bytes(ior: str) -> bytes:
+def _reference(ior: str) -> tuple[str, list[tuple[int, bytes]]]:
+    """The type of a reference, and its profiles."""
     try:
         if ior[:4].upper() != "IOR:":
             raise ValueError
-        return bytes.fromhex(ior[4:].strip())
+        reader = _Reader(bytes.fromhex(ior[4:].strip()))
     except ValueError:
         raise EventError("no object reference: it is not IOR: and hexadecimal digits") from None
+    with _bounded("the reference ends"):
+        reader.byte_order()
+        return reader.ior()
 
 
 class _Writer:
@@ -274,8 +263,8 @@ class _Writer:
 
     __slots__ = ("_charset", "data")
 
-    def __init__(self, charset: str = UTF_8) -> None:
-        self.data = bytearray()
+    def __init__(self, charset: str = UTF_8, *, encapsulates: bool = False) -> None:
+        self.data = bytearray(1 if encapsulates else 0)
         self._charset = charset
 
     def align(self, size: int) -> None:
@@ -294,8 +283,7 @@ class _Writer:
             raise EventError(f"{_shown(number)} does not fit its type") from None
 
     def string(self, text: object) -> None:
-        if not isinstance(text, str):
-            raise EventError(f"{_shown(text)} is not text")
+        text = _as(text, str, "text")
         try:
             raw = text.encode(self._charset)
         except UnicodeEncodeError as error:
@@ -336,11 +324,10 @@ class _Writer:
             except EventError as error:
                 raise error.inside(one.name) from None
 
-    def any(self, any: object, depth: int) -> None:
-        if not isinstance(any, Any):
-            raise EventError(f"{_shown(any)} is not an Any")
-        self.typecode(any.type)
-        self.value(any.type, any.value, depth + 1)
+    def any(self, given: object, depth: int) -> None:
+        one = _as(given, Any, "an Any")
+        self.typecode(one.type)
+        self.value(one.type, one.value, depth + 1)
 
     def typecode(self, one: TypeCode) -> None:
         kind = one.kind
@@ -375,6 +362,12 @@ def _shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
+def _as(value: object, kind: type[T], what: str) -> T:
+    if not isinstance(value, kind):
+        raise EventError(f"{_shown(value)} is not {what}")
+    return value
+
+
 def _refusal(kind: TCKind) -> EventError:
     return EventError(f"a value of kind {kind.name} is refused: no code and no object is made out of bytes")
 
@@ -395,9 +388,7 @@ _WITH_PARTS: Final = _BOUNDED | _WITH_MEMBERS | {K.alias, K.objref}
 def _parts(one: TypeCode, charset: str) -> bytes:
     """The encapsulation after the kind of a TypeCode; it does not depend on its position. `_Reader.parameters` is its
     counterpart."""
-    out = _Writer(charset)
-    out.data.append(0)
-    kind = one.kind
+    out, kind = _Writer(charset, encapsulates=True), one.kind
     if kind not in _BOUNDED:
         out.string(one.repository_id)
         out.string(one.name)
@@ -427,12 +418,6 @@ def _write_nothing(out: _Writer, one: TypeCode, value: Value, depth: int) -> Non
         raise EventError(f"{_shown(value)} is not of type {one.kind.name}")
 
 
-def _write_boolean(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
-    if not isinstance(value, bool):
-        raise EventError(f"{_shown(value)} is not a boolean")
-    out.data.append(value)
-
-
 def _write_char(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
     if not isinstance(value, str) or len(value) != 1 or value > "\xff":
         raise EventError(f"{_shown(value)} is not a char: one character of Latin-1")
@@ -440,9 +425,7 @@ def _write_char(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
 
 
 def _utf16(text: Value) -> bytes:
-    if not isinstance(text, str):
-        raise EventError(f"{_shown(text)} is not text")
-    return text.encode("utf-16-be", "surrogatepass")
+    return _as(text, str, "text").encode("utf-16-be", "surrogatepass")
 
 
 def _write_wchar(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -470,25 +453,9 @@ def _write_wstring(out: _Writer, one: TypeCode, value: Value, depth: int) -> Non
     out.octets(raw)
 
 
-def _write_typecode(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
-    if not isinstance(value, TypeCode):
-        raise EventError(f"{_shown(value)} is not a TypeCode")
-    out.typecode(value)
-
-
 def _write_reference(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
-    if not isinstance(value, ObjectReference):
-        raise EventError(f"{_shown(value)} is not an object reference")
-    if not value.ior:
-        out.ior("", [])
-        return
-    reader = _Reader(_ior_bytes(value.ior))
-    try:
-        reader.byte_order()
-        type_id, profiles = reader.ior()
-    except struct.error:
-        raise EventError("the reference ends early") from None
-    out.ior(type_id, profiles)
+    found = _as(value, ObjectReference, "an object reference")
+    out.ior(*_reference(found.ior)) if found.ior else out.ior("", [])
 
 
 def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
@@ -504,8 +471,7 @@ def _write_struct(out: _Writer, one: TypeCode, value: Value, depth: int) -> None
 
 
 def _write_union(out: _Writer, one: TypeCode, value: Value, depth: int) -> None:
-    if not isinstance(value, Union):
-        raise EventError(f"{_shown(value)} is not a value of the union {one.name}")
+    value = _as(value, Union, f"a value of the union {one.name}")
     out.value(_need(one.discriminator).plain, value.discriminator, depth + 1)
     member = _chosen(one, value.discriminator)
     if member is not None:
@@ -617,13 +583,13 @@ def _from_quad(octets: bytes) -> float:
 _WRITERS: Final[dict[TCKind, Callable[[_Writer, TypeCode, Value, int], None]]] = {
     K.null: _write_nothing,
     K.void: _write_nothing,
-    K.boolean: _write_boolean,
+    K.boolean: lambda out, one, value, depth: out.data.append(_as(value, bool, "a boolean")),
     K.char: _write_char,
     K.wchar: _write_wchar,
     K.string: _write_string,
     K.wstring: _write_wstring,
     K.any: lambda out, one, value, depth: out.any(value, depth),
-    K.typecode: _write_typecode,
+    K.typecode: lambda out, one, value, depth: out.typecode(_as(value, TypeCode, "a TypeCode")),
     K.objref: _write_reference,
     K.struct: _write_struct,
     K.except_: _write_struct,
@@ -649,10 +615,10 @@ class _Reader:
 
     __slots__ = ("_base", "_charset", "_data", "_left", "_little", "_pos", "_seen")
 
-    def __init__(self, data: bytes, charset: str = UTF_8, *, little: bool = False) -> None:
+    def __init__(self, data: bytes, charset: str = UTF_8, *, little: bool = False, at: int = 0) -> None:
         self._data = data
         self._charset = charset
-        self._pos = 0
+        self._pos = at
         self._base = 0
         self._little = little
         self._left = len(data) + _EMPTY
@@ -920,8 +886,7 @@ def _read_reference(reader: _Reader, one: TypeCode, depth: int) -> Value:
     type_id, profiles = reader.ior()
     if not profiles:
         return ObjectReference()
-    out = _Writer()
-    out.data.append(0)
+    out = _Writer(encapsulates=True)
     out.ior(type_id, profiles)
     return ObjectReference(f"IOR:{out.data.hex()}")
 

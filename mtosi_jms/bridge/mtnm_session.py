@@ -224,7 +224,7 @@ class MtnmSession(Closeable):
 
         def session(_: Any) -> Any:
             found = self._session
-            return None if found is None else found.reference
+            return lambda out: out.write_Object(None if found is None else found.reference)
 
         return {
             "ping": lambda _: None,

@@ -143,21 +143,6 @@ def test_what_was_taken_too_late_is_not_taken_again(jacorb_jars: list[Path], pee
     assert taken == [1, 1]
 
 
-@pytest.mark.obligation("000-A13", "000-A15", "000-X11")
-def test_an_acknowledgement_that_fails_too_often(world: Served) -> None:
-    bridge = world.bridge(to_jms(PULL))
-    world.program.say("deaf 3")
-    world.program.say("give 1")
-    assert world.program.lines(3) == ["deaf"] * 3
-    assert world.failed.wait(SOON)
-    assert bridge.get_status() is BridgeStatus.INACTIVE
-    bridge.stop_bridge()
-    bridge.start_bridge()
-    world.program.say("again 0")
-    assert world.program.line() == "acknowledged 0"
-    assert world.numbers(1) == [1]
-
-
 @STYLES
 @pytest.mark.obligation("000-A8", "000-A10", "000-A11", "000-A12", "000-A14", "000-A17", "000-B4", "000-X11")
 def test_what_the_channel_does_not_acknowledge_is_pushed_again(world: Served, style: FlowStyle) -> None:
@@ -170,30 +155,6 @@ def test_what_the_channel_does_not_acknowledge_is_pushed_again(world: Served, st
     assert world.program.lines(3) == ["refused 1 2", "refused 1 2", "pushed 1 2"]
     world.send(3)
     assert world.program.line() == "pushed 2 3"
-
-
-@pytest.mark.obligation("000-A8", "000-A17", "000-B4")
-def test_a_sequence_has_one_number(world: Served) -> None:
-    world.send(1, 2, 3)
-    world.program.say("silent 1")
-    world.bridge(to_channel(PULL, PUSH, MANY))
-    assert world.program.lines(2) == ["pushed 0 1+2+3"] * 2
-
-
-@pytest.mark.obligation("000-A9", "000-A12", "000-A15", "000-A16", "000-X8", "000-X11")
-def test_a_channel_that_never_acknowledges(world: Served) -> None:
-    """Delivery stops after two retries; what is started again begins where it was."""
-    world.program.say("silent 3")
-    bridge = world.bridge(to_channel(PULL, PUSH))
-    world.send(1)
-    assert world.program.lines(3) == ["pushed 0 1"] * 3
-    assert world.failed.wait(SOON)
-    assert bridge.get_status() is BridgeStatus.INACTIVE
-    bridge.stop_bridge()
-    bridge.start_bridge()
-    assert world.program.line() == "pushed 0 1"
-    world.send(2)
-    assert world.program.line() == "pushed 1 2"
 
 
 @TYPES

@@ -10,7 +10,7 @@ from typing import Any as Anything
 
 import pytest
 
-from mtosi_jms.bridge.events import Any, Member, Property, StructuredEvent, TCKind, TypeCode, any_of
+from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.filters import to_etcl
 from mtosi_jms.broker import BrokerProcess, start_channel_process
 from mtosi_jms.cli import main
@@ -21,33 +21,14 @@ from mtosi_jms.soap import parse
 from mtosi_jms.transport import connect
 
 from ..processes import Program, command
+from . import mtnm_events as m
 from .bridges import SOON
 from .ems import PASSWORD, USER, Ems
 
-NVS = TypeCode.struct(
-    "IDL:mtnm.tmforum.org/globaldefs/NameAndStringValue_T:1.0",
-    "NameAndStringValue_T",
-    (("name", TypeCode.of(TCKind.string)), ("value", TypeCode.of(TCKind.string))),
-)
-SEVERITY = TypeCode(
-    TCKind.enum,
-    "IDL:mtnm.tmforum.org/notifications/PerceivedSeverity_T:1.0",
-    "PerceivedSeverity_T",
-    tuple(map(Member, ("PS_INDETERMINATE", "PS_CRITICAL", "PS_MAJOR", "PS_MINOR", "PS_WARNING", "PS_CLEARED"))),
-)
-
 
 def alarm(number: int) -> StructuredEvent:
-    name = Any(TypeCode.sequence(NVS), (("EMS", "Vendor/1"), ("ManagedElement", f"NE-{number}")))
-    fields = {
-        "notificationId": any_of(str(number)),
-        "objectName": name,
-        "emsTime": any_of("20140725140203.0+0800"),
-        "perceivedSeverity": Any(SEVERITY, "PS_MAJOR"),
-        "probableCause": any_of("LOS"),
-    }
-    data = tuple(Property(name, value) for name, value in fields.items())
-    return StructuredEvent("tmf_mtnm", "NT_ALARM", "", (), data)
+    where = m.name(f"EMS=Vendor/1|ManagedElement=NE-{number}")
+    return m.alarm(notificationId=str(number), objectName=where, perceivedSeverity="PS_MAJOR")
 
 
 @pytest.fixture
@@ -99,7 +80,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
     words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--mapping", "mtnm", "--json")
     commands.append(command("bridge", *words))
     commands[0].await_line("ready")
-    push(orb, address, *(alarm(number) for number in range(10)))
+    push(orb, address, *map(alarm, range(10)))
     found = received(url, name, 10)
     assert [f"NE-{number}" in one.body.decode() for number, one in enumerate(found)] == [True] * 10
     assert {one.properties["MTOSI_perceivedSeverity"] for one in found} == {"MAJOR"}
@@ -108,7 +89,7 @@ def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
     again = start_channel_process(tmp_path / "again", port)
     try:
         commands[0].await_line("EventLossCleared")
-        push(orb, address, *(alarm(number) for number in range(10, 15)))
+        push(orb, address, *map(alarm, range(10, 15)))
         assert len({one.properties.get(DUPLICATE_ID, one.message_id) for one in received(url, name, 5)}) == 5
         told = json.loads(commands[0].end())
     finally:

@@ -6,15 +6,11 @@ import json
 import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mtosi_jms.bridge.admin import CONSISTENCY
-from mtosi_jms.bridge.event_json import event_from_json
 from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.cli import main
 
@@ -49,7 +45,6 @@ def test_ten_lines() -> None:
 @pytest.mark.spark
 @pytest.mark.endurance
 def test_from_an_element_manager_to_a_table(
-    orb: Any,
     naming: int,
     ems_command: list[str],
     channel_ior: Path,
@@ -60,54 +55,32 @@ def test_from_an_element_manager_to_a_table(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first lines over a broker, the second ones over `memory:`; the table is of what both have landed."""
-    landings = tmp_path / "landings"
+    """The first lines, and then the second ones with the same subscriber; the table is of what both have landed."""
+    landing, alarm = tmp_path / "landing", tmp_path / "alarm.json"
     monkeypatch.setenv("MTOSI_JMS_URL", artemis.endpoints.url("stomp"))
     topic, password = f"topic:FAULT.{os.getpid()}", tmp_path / "password"
     password.write_text(PASSWORD, encoding="utf-8")
     bridge = words_of(FIRST, "bridge")
     service = f"corbaloc::127.0.0.1:{naming}/NameService"
     with Ems(ems_command, tmp_path / "ems.ior", channel_ior, (bridge[bridge.index("--ems") + 1], service)):
-        commands.append(command(*replaced(words_of(FIRST, "subscribe"), topic=topic, landing=landings / "artemis")))
+        commands.append(command(*replaced(words_of(FIRST, "subscribe"), topic=topic, landing=landing)))
         commands[0].await_line("ready")
         here = {"from": f"corbaname::127.0.0.1:{naming}", "password_file": password, "listen": "127.0.0.1", "to": topic}
-        commands.append(command(*replaced(bridge, **here), "--json"))
-        commands[1].await_line("ready")
-        channel = orb.channel(str(channel_ior))
-        sink = channel.event_sink()
-        sink.connect()
-        sink.push([event_from_json(json.loads(ALARM))])
-        channel.close()
-        assert commands[0].process.stdout is not None
-        assert "NE-1 MAJOR 4711" in commands[0].process.stdout.readline()
-        assert json.loads(commands[1].end()) == {"forwarded": 1, "left_out": 0, "losses": 0}
+        publish = words_of(SECOND, "channel publish")
+        second = replaced(words_of(SECOND, "bridge"), **{"from": channel_ior}, to=topic)
+        for number, words in (("4711", replaced(bridge, **here)), ("4712", second)):
+            commands.append(command(*words, "--json"))
+            commands[-1].await_line("ready")
+            alarm.write_text(ALARM.replace("4711", number), encoding="utf-8")
+            assert main([*publish[:2], str(alarm), *replaced(publish[3:], at=channel_ior)]) == 0
+            assert commands[0].process.stdout is not None
+            assert f"NE-1 MAJOR {number}" in commands[0].process.stdout.readline()
+            assert json.loads(commands[-1].end()) == {"forwarded": 1, "left_out": 0, "losses": 0}
         commands[0].end()
-    assert "NE-1 MAJOR 4711" in in_memory(channel_ior, landings / "memory", tmp_path)
     words = words_of(FIRST, "alarms")
     capsys.readouterr()
-    assert main([words[0], str(landings / "*"), *replaced(words[2:], out=tmp_path / "out"), "--json"]) == 0
+    assert main([words[0], str(landing), *replaced(words[2:], out=tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["severities"] == {"MAJOR": 2}
-
-
-def in_memory(channel: Path, landing: Path, folder: Path) -> str:
-    """What the second lines print in one process."""
-    alarm = folder / "alarm.json"
-    alarm.write_text(ALARM, encoding="utf-8")
-    publish = words_of(SECOND, "channel publish")
-    lines = [
-        replaced(words_of(FIRST, "subscribe"), landing=landing),
-        [*replaced(words_of(SECOND, "bridge"), **{"from": channel}), "--json"],
-        [*publish[:2], str(alarm), *replaced(publish[3:], at=channel)],
-    ]
-    done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("lines_in_memory.py")), *map(json.dumps, lines)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, "MTOSI_JMS_URL": "memory:"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.obligation("000-B6")

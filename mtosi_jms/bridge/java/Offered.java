@@ -1,6 +1,10 @@
 package mtosi_jms.corba;
 
-import java.util.Map;
+import java.util.Arrays;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.omg.CORBA.SystemException;
 import org.omg.CORBA.portable.InputStream;
 import org.omg.CORBA.portable.InvokeHandler;
 import org.omg.CORBA.portable.OutputStream;
@@ -9,30 +13,40 @@ import org.omg.PortableServer.POA;
 import org.omg.PortableServer.Servant;
 
 /**
- * A servant of any interfaces, whose calls go to handlers. Python can implement an interface of Java's, and not a class:
- * this is the class.
+ * A servant of any interfaces: it puts each call into a queue, and waits for its answer. No Python runs in a thread of
+ * Java's.
  */
 public final class Offered extends Servant implements InvokeHandler {
-    private final InvokeHandler handler;
-    private final Map<String, InvokeHandler> own;
+    private final BlockingQueue<Object> calls;
+    private final SystemException late;
+    private final long milliseconds;
     private final String[] interfaces;
 
     /**
      * A servant.
      *
-     * @param handler answers calls, as the tie of an interface does
-     * @param own what answers the calls of some operations instead, by their names
+     * @param calls gets lists of the operation, the stream of its arguments, what makes the reply, and the future for it
+     * @param late what is thrown where no answer comes in time
+     * @param milliseconds how long it waits
      * @param interfaces repository ids, that of the most derived interface first
      */
-    public Offered(InvokeHandler handler, Map<String, InvokeHandler> own, String[] interfaces) {
-        this.handler = handler;
-        this.own = Map.copyOf(own);
+    public Offered(BlockingQueue<Object> calls, SystemException late, long milliseconds, String[] interfaces) {
+        this.calls = calls;
+        this.late = late;
+        this.milliseconds = milliseconds;
         this.interfaces = interfaces;
     }
 
     @Override
     public OutputStream _invoke(String operation, InputStream in, ResponseHandler reply) {
-        return own.getOrDefault(operation, handler)._invoke(operation, in, reply);
+        CompletableFuture<Object> answer = new CompletableFuture<>();
+        answer.completeOnTimeout(late, milliseconds, TimeUnit.MILLISECONDS);
+        calls.add(Arrays.asList(operation, in, reply, answer));
+        Object found = answer.join();
+        if (found instanceof SystemException) {
+            throw (SystemException) found;
+        }
+        return (OutputStream) found;
     }
 
     @Override

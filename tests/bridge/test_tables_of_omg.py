@@ -1,4 +1,4 @@
-"""Endpoints and table 2-1; and the state machines of reliable delivery."""
+"""The tables of formal/04-10-09: endpoints and quality of service; and the state machines of reliable delivery."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ import pytest
 from mtosi_jms.bridge import ExternalEndpoint, JMSDestination, JMSDestinationType, MessageType
 from mtosi_jms.bridge.admin import CONSISTENCY, ExternalEndpointErrorCode, check_endpoints
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
-from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
+from mtosi_jms.bridge.events import Any, Property, StructuredEvent, TCKind, TypeCode, any_of
 from mtosi_jms.bridge.qos import (
+    ACKNOWLEDGMENT,
+    BEST_EFFORT,
+    PERSISTENT,
+    QOS_TYPES,
     Duplicates,
     Resender,
     Retries,
+    check_qos,
     is_acknowledged,
     number_after,
     number_of,
@@ -21,7 +26,7 @@ from mtosi_jms.bridge.qos import (
     qos,
     retries_of,
 )
-from mtosi_jms.errors import InvalidExternalEndPoints
+from mtosi_jms.errors import InvalidExternalEndPoints, UnsupportedQoS
 from mtosi_jms.jms import Queue, Topic
 
 from .bridges import PULL, PUSH, QUEUE, SINK, SOURCE, channel_end, jms
@@ -173,3 +178,86 @@ def test_limits_come_from_the_quality_of_service() -> None:
     assert is_acknowledged(qos(DeliveryReliability=1))
     assert not is_acknowledged(qos(DeliveryReliability=0))
     assert not is_acknowledged({})
+
+
+ANY_ORDER, FIFO, PRIORITY, DEADLINE = range(4)
+
+
+@pytest.mark.parametrize(
+    ("reliability", "model"), [(BEST_EFFORT, "topic"), (PERSISTENT, "queue"), (PERSISTENT, "topic")]
+)
+@pytest.mark.obligation("000-Q2")
+def test_table_2_3(reliability: int, model: str) -> None:
+    check_qos(qos(ConnectionReliability=reliability), model)
+
+
+@pytest.mark.obligation("000-Q2", "000-C3")
+def test_a_queue_of_best_effort() -> None:
+    with pytest.raises(UnsupportedQoS) as caught:
+        check_qos(qos(ConnectionReliability=BEST_EFFORT), "queue")
+    assert caught.value.names == ("ConnectionReliability",)
+
+
+@pytest.mark.parametrize(
+    ("order", "within", "supported"),
+    [
+        (ANY_ORDER, True, False), (FIFO, False, True), (FIFO, True, True), (PRIORITY, True, True),
+        (PRIORITY, False, False), (DEADLINE, True, False), (7, True, False),
+    ],
+)  # fmt: skip
+@pytest.mark.obligation("000-Q7", "000-C3")
+def test_table_2_7(order: int, within: bool, supported: bool) -> None:
+    asked = qos(OrderPolicy=order)
+    if supported:
+        check_qos(asked, "topic", fifo_within_priority=within)
+        return
+    with pytest.raises(UnsupportedQoS, match="OrderPolicy"):
+        check_qos(asked, "topic", fifo_within_priority=within)
+
+
+@pytest.mark.parametrize(
+    ("event", "connection"),
+    [(BEST_EFFORT, BEST_EFFORT), (BEST_EFFORT, PERSISTENT), (PERSISTENT, BEST_EFFORT), (PERSISTENT, PERSISTENT)],
+)
+@pytest.mark.obligation("000-A6", "000-A7", "000-Q3")
+def test_tables_2_4_and_4_1(event: int, connection: int) -> None:
+    asked = qos(EventReliability=event, ConnectionReliability=connection)
+    check_qos(asked, "topic")
+    asked |= qos(DeliveryReliability=ACKNOWLEDGMENT)
+    if event == connection == PERSISTENT:
+        check_qos(asked, "topic")
+        return
+    with pytest.raises(UnsupportedQoS):
+        check_qos(asked, "topic")
+
+
+@pytest.mark.parametrize("name", QOS_TYPES)
+@pytest.mark.obligation("000-C3")
+def test_every_standard_property_is_understood(name: str) -> None:
+    code = QOS_TYPES[name]
+    value = {TCKind.boolean: True, TCKind.struct: (0, 0, 0, 0)}.get(code.kind, 1)
+    found = qos(**{name: value})
+    assert found[name] == Any(code, value)
+    if name != "DeliveryReliability":
+        check_qos(found, "topic")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ({"Colour": Any(TypeCode.of(TCKind.long), 1)}, "Colour"),
+        ({"Priority": Any(TypeCode.of(TCKind.string), "high")}, "Priority"),
+        ({"EventReliability": Any(TypeCode.of(TCKind.short), 2)}, "EventReliability"),
+        ({"DeliveryReliability": Any(TypeCode.of(TCKind.short), 2)}, "DeliveryReliability"),
+    ],
+)
+@pytest.mark.obligation("000-C3")
+def test_what_the_tables_do_not_have(asked: dict[str, Any], name: str) -> None:
+    with pytest.raises(UnsupportedQoS) as caught:
+        check_qos(asked, "topic")
+    assert caught.value.names == (name,)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(UnsupportedQoS, match="Colour"):
+        qos(Colour=1)
