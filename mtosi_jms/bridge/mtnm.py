@@ -227,30 +227,18 @@ def publish(publisher: Publisher, mapped: Mapped, *, timeout: float | None = Non
 def _vendor(event: StructuredEvent, reading: Reading, category: TopicCategory | None) -> Mapped:
     """A VendorNotification with all data of the event."""
     quiet = Reading(reading.charset)
-    fields_of: dict[str, typing.Any] = {"type": quiet.clean(event.type_name)}
-    for one in event.filterable_data:
-        item = Item(_DATA, one.name, one.value.type, one.value.value)
-        real = _VENDOR.spelled(one.name) or one.name
-        target = _VENDOR.fields.get(real)
-        if target is not None and target.target not in fields_of:
-            try:
-                read = target.read(quiet, quiet.bare(item))
-            except EventError:
-                read = None
-            if read is not None:
-                fields_of[target.target] = read
-                told = Finding(FindingKind.SPELLING, item.path, f"was read as {real}")
-                if real != one.name and told not in reading.findings:
-                    reading.findings.insert(-1, told)  # the last one says why it is a VendorNotification
-                continue
-        quiet.kept.extend(quiet.shown(item))
+    found = fields(quiet, _items(event), _VENDOR)
+    told = [one for one in quiet.findings if one.kind is FindingKind.SPELLING and one not in reading.findings]
+    reading.findings[-1:-1] = told  # the last one says why it is a VendorNotification
     if event.event_name:
         quiet.kept.append(("event_name", quiet.clean(event.event_name)))
-    body = _body_of(event)
-    if body.type.plain.kind not in (TCKind.null, TCKind.void):
-        quiet.kept.extend(quiet.shown(body))
-    made = VendorNotification(**fields_of, vendor_extensions=quiet.extensions())
+    _body_kept(quiet, event)
+    made = VendorNotification(type=quiet.clean(event.type_name), **found, vendor_extensions=quiet.extensions())
     return Mapped(made, tuple(reading.findings), event.type_name, category)
+
+
+def _items(event: StructuredEvent) -> list[Item]:
+    return [Item(_DATA, one.name, one.value.type, one.value.value) for one in event.filterable_data]
 
 
 _VENDOR: Final = Table(

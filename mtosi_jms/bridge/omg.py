@@ -67,11 +67,9 @@ __all__ = [
     "event_of",
     "event_value",
     "field_name",
-    "is_from_event",
     "is_from_jms",
     "message_of",
     "property_name",
-    "reply_event",
 ]
 
 JMS_TYPE: Final = "Structured Event"
@@ -107,7 +105,6 @@ class BridgeRules:
         no_body: what an event without remainder becomes: a Message without body, or an empty TextMessage (000-X18).
         profile: "omg": an event without EventReliability is PERSISTENT; "mtosi": NON_PERSISTENT, MTOSI's default
             (000-X19).
-        keep_types: whether messages carry `MTOSIX_event`, without which an event comes back with Java's types.
 
     Raises:
         ConfigError: a switch that has no such setting.
@@ -119,7 +116,6 @@ class BridgeRules:
     expiry: Literal["Timeout", "StopTime"] = "Timeout"
     no_body: Literal["message", "text"] = "message"
     profile: Literal["omg", "mtosi"] = "omg"
-    keep_types: bool = True
 
     def __post_init__(self) -> None:
         for name, settings in _SETTINGS.items():
@@ -139,7 +135,7 @@ def is_from_jms(event: StructuredEvent) -> bool:
     return not event.domain_name and event.type_name[1:] in _KINDS and event.type_name.startswith("%")
 
 
-def is_from_event(message: JmsMessage) -> bool:
+def _is_from_event(message: JmsMessage) -> bool:
     """Whether the message was an event: JMSType and `$type_name` say so (000-EJ4, 000-EJ9)."""
     return message.jms_type == JMS_TYPE and "$type_name" in message.properties
 
@@ -156,7 +152,7 @@ def event_of(message: JmsMessage, rules: BridgeRules = _RULES, *, now_ms: int | 
     left = _left_of(message, now_ms)
     if left is not None and left <= 0:
         return None
-    if is_from_event(message):
+    if _is_from_event(message):
         return _rebuilt(message, left)
     return StructuredEvent(
         type_name=f"%{message.message_type.value}",
@@ -263,10 +259,9 @@ def message_of(event: StructuredEvent, rules: BridgeRules = _RULES, *, now_ms: i
         "f": [_put(found, _FD, one, rules) for one in event.filterable_data],
     }
     body = _body_of(event.remainder_of_body, rules)
-    if rules.keep_types:
-        if body.hint is not None:
-            hints["b"] = body.hint
-        found[EVENT_HINT] = json.dumps(hints, separators=(",", ":"))
+    if body.hint is not None:
+        hints["b"] = body.hint
+    found[EVENT_HINT] = json.dumps(hints, separators=(",", ":"))
     return JmsMessage(
         message_type=body.kind,
         body=body.body,
@@ -324,12 +319,10 @@ def _put_header(found: dict[str, PropertyValue], one: Property, header: Mapping[
     if one.name not in _STANDARD:
         return _put(found, _OHF, one, rules)
     if one.value is not header[one.name]:
-        return _in_full(one) if rules.keep_types else None  # only the first of a name is used
+        return _in_full(one)  # only the first of a name is used
     derived = _DERIVED.get(one.name)
     if derived is not None and one.value.type.kind is derived.kind and _is_expressed(one, header):
         return one.name
-    if not rules.keep_types:
-        return None
     ages = one.name == "Timeout" and "StopTime" not in header
     return [*_in_full(one)[:2], 2] if ages else _in_full(one)
 
@@ -375,7 +368,7 @@ def _put(found: dict[str, PropertyValue], prefix: str, one: Property, rules: Bri
         elif made is None and plain.kind not in _NOTHING and key not in found:
             found[key] = b64encode(encode_any(one.value)).decode()
             return [name, 0]
-        return _in_full(one) if rules.keep_types else None
+        return _in_full(one)
     except EventError as exc:
         raise (exc if exc.path.startswith(name) else exc.inside(name)) from None
 
@@ -833,19 +826,3 @@ def _anys(values: list[BodyValue], words: Mapping[str, str]) -> _Sequence:
         code = None if word is None else _code(word)
         found.append(any_of(value) if code is None else Any(code, _idl(code, value)))
     return tuple(found)
-
-
-def reply_event(
-    event: StructuredEvent, remainder: Any = NULL, *, type_name: str = "%TextMessage"
-) -> StructuredEvent | None:
-    """An answer to an event from JMS, for the channel that is linked to its JMSReplyTo (000-JE10). An event with the
-    other's JMSReplyTo as JMSDestination and its JMSMessageID as JMSCorrelationID; None if the other event requests no
-    answer."""
-    reply_to = event.get(_REPLY_TO) or event.get("JMSReplyTo")
-    if reply_to is None or not reply_to.value:
-        return None
-    data = [Property("JMSDestination", reply_to)]
-    message_id = event.get("JMSMessageID")
-    if message_id is not None:
-        data.append(Property("JMSCorrelationID", message_id))
-    return StructuredEvent(type_name=type_name, filterable_data=tuple(data), remainder_of_body=remainder)

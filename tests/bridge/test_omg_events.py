@@ -306,15 +306,6 @@ def test_hints_that_are_damaged(hint: Anything) -> None:
     assert (event.get("x"), event.header("y"), event.get("plain")) == (any_of(1), any_of(2), any_of("p"))
 
 
-@pytest.mark.obligation("000-EJ5")
-def test_without_types_an_event_comes_back_with_those_of_java() -> None:
-    message = made(with_field(Any(TypeCode.of(TCKind.ushort), 65535)), BridgeRules(keep_types=False))
-    assert EVENT_HINT not in message.properties
-    event = event_of(message)
-    assert event is not None
-    assert event.get("x") == Any(TypeCode.of(TCKind.short), -1)
-
-
 @pytest.mark.parametrize(
     ("value", "path"),
     [
