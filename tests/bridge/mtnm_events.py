@@ -36,55 +36,37 @@ CORRELATED: Final = TypeCode.sequence(
 )
 
 
-def enumeration(name: str, *members: str) -> TypeCode:
-    return TypeCode(TCKind.enum, f"{IDL}/notifications/{name}:1.0", name, tuple(Member(one) for one in members))
+def enumeration(name: str, prefix: str, members: str) -> TypeCode:
+    """`members`: names behind the prefix."""
+    names = tuple(Member(f"{prefix}{one}") for one in members.split())
+    return TypeCode(TCKind.enum, f"{IDL}/notifications/{name}:1.0", name, names)
 
 
-SEVERITY: Final = enumeration(
-    "PerceivedSeverity_T", "PS_INDETERMINATE", "PS_CRITICAL", "PS_MAJOR", "PS_MINOR", "PS_WARNING", "PS_CLEARED"
-)
-AFFECTING: Final = enumeration("ServiceAffecting_T", "SA_UNKNOWN", "SA_SERVICE_AFFECTING", "SA_NON_SERVICE_AFFECTING")
-ACKNOWLEDGE: Final = enumeration("AcknowledgeIndication_T", "AI_EVENT_ACKNOWLEDGED", "AI_EVENT_UNACKNOWLEDGED", "AI_NA")
+SEVERITY: Final = enumeration("PerceivedSeverity_T", "PS_", "INDETERMINATE CRITICAL MAJOR MINOR WARNING CLEARED")
+AFFECTING: Final = enumeration("ServiceAffecting_T", "SA_", "UNKNOWN SERVICE_AFFECTING NON_SERVICE_AFFECTING")
+ACKNOWLEDGE: Final = enumeration("AcknowledgeIndication_T", "AI_", "EVENT_ACKNOWLEDGED EVENT_UNACKNOWLEDGED NA")
 OBJECT_TYPE: Final = enumeration(
     "ObjectType_T",
-    "OT_EMS",
-    "OT_MANAGED_ELEMENT",
-    "OT_MULTILAYER_SUBNETWORK",
-    "OT_TOPOLOGICAL_LINK",
-    "OT_SUBNETWORK_CONNECTION",
-    "OT_PHYSICAL_TERMINATION_POINT",
-    "OT_CONNECTION_TERMINATION_POINT",
-    "OT_TERMINATION_POINT_POOL",
-    "OT_EQUIPMENT_HOLDER",
-    "OT_EQUIPMENT",
-    "OT_PROTECTION_GROUP",
-    "OT_TRAFFIC_DESCRIPTOR",
-    "OT_AID",
+    "OT_",
+    "EMS MANAGED_ELEMENT MULTILAYER_SUBNETWORK TOPOLOGICAL_LINK SUBNETWORK_CONNECTION PHYSICAL_TERMINATION_POINT "
+    "CONNECTION_TERMINATION_POINT TERMINATION_POINT_POOL EQUIPMENT_HOLDER EQUIPMENT PROTECTION_GROUP "
+    "TRAFFIC_DESCRIPTOR AID",
 )
-TRANSFER: Final = enumeration("FileTransferStatus_T", "FT_IN_PROGRESS", "FT_FAILED", "FT_COMPLETED")
-PROTECTION: Final = enumeration("ProtectionType_T", "PT_MSP_APS", "PT_SNCP")
+TRANSFER: Final = enumeration("FileTransferStatus_T", "FT_", "IN_PROGRESS FAILED COMPLETED")
+PROTECTION: Final = enumeration("ProtectionType_T", "PT_", "MSP_APS SNCP")
 REASON: Final = enumeration(
-    "SwitchReason_T",
-    "SR_NA",
-    "SR_RESTORED",
-    "SR_SIGNAL_FAIL",
-    "SR_SIGNAL_MISMATCH",
-    "SR_SIGNAL_DEGRADE",
-    "SR_AUTOMATIC_SWITCH",
-    "SR_MANUAL",
+    "SwitchReason_T", "SR_", "NA RESTORED SIGNAL_FAIL SIGNAL_MISMATCH SIGNAL_DEGRADE AUTOMATIC_SWITCH MANUAL"
 )
-THRESHOLD: Final = enumeration("PMThresholdType_T", "TWM_HIGHEST", "TWM_HIGH", "TWM_LOW", "TWM_LOWEST")
-BACKUP_STAGE: Final = enumeration(
-    "Current_OperationStatus_T", "COS_Idle", "COS_Pending", "COS_InProgress", "COS_Completed", "COS_Aborted"
-)
+THRESHOLD: Final = enumeration("PMThresholdType_T", "TWM_", "HIGHEST HIGH LOW LOWEST")
+BACKUP_STAGE: Final = enumeration("Current_OperationStatus_T", "COS_", "Idle Pending InProgress Completed Aborted")
 BACKUP: Final = TypeCode.struct(
     f"{IDL}/softwareAndDataManager/BackupStatus_T:1.0",
     "BackupStatus_T",
     (("operationStatus", BACKUP_STAGE), ("failureReason", STRING)),
 )
-COMMUNICATION: Final = enumeration("CommunicationState_T", "CS_AVAILABLE", "CS_UNAVAILABLE")
-DIRECTION: Final = enumeration("ConnectionDirection_T", "CD_UNI", "CD_BI")
-SHAPE: Final = enumeration("SNCType_T", "ST_SIMPLE", "ST_ADD_DROP_A", "ST_ADD_DROP_Z")
+COMMUNICATION: Final = enumeration("CommunicationState_T", "CS_", "AVAILABLE UNAVAILABLE")
+DIRECTION: Final = enumeration("ConnectionDirection_T", "CD_", "UNI BI")
+SHAPE: Final = enumeration("SNCType_T", "ST_", "SIMPLE ADD_DROP_A ADD_DROP_Z")
 ELEMENT: Final = TypeCode.struct(
     f"{IDL}/managedElement/ManagedElement_T:1.0",
     "ManagedElement_T",
@@ -149,7 +131,9 @@ def text(value: str) -> Any:
 def event(type_name: str, body: Any = NULL, /, **values: Any | Value) -> StructuredEvent:
     """An event; `__` in a name stands for `.` and `::` of X.733."""
     properties = [
-        Property(one.replace("X733__", "X.733::"), value if isinstance(value, Any) else Any(_USUAL[one], value))
+        Property(
+            one.replace("X733__", "X.733::"), value if isinstance(value, Any) else Any(_USUAL.get(one, STRING), value)
+        )
         for one, value in values.items()
         if value is not None
     ]
@@ -157,42 +141,28 @@ def event(type_name: str, body: Any = NULL, /, **values: Any | Value) -> Structu
 
 
 _USUAL: Final = {
-    "notificationId": STRING,
     "objectName": NAME,
     "objectType": OBJECT_TYPE,
-    "objectTypeQualifier": STRING,
     "emsTime": TIME,
     "neTime": TIME,
     "edgePointRelated": BOOLEAN,
-    "nativeEMSName": STRING,
     "isClearable": BOOLEAN,
     "layerRate": LAYER,
-    "probableCause": STRING,
-    "probableCauseQualifier": STRING,
-    "nativeProbableCause": STRING,
     "perceivedSeverity": SEVERITY,
     "serviceAffecting": AFFECTING,
     "serviceAffact": AFFECTING,
     "affectedTPList": NAMES,
-    "additionalText": STRING,
     "additionalInfo": PAIRS,
     "acknowledgeIndication": ACKNOWLEDGE,
     "rcaiIndicator": BOOLEAN,
-    "X733__EventType": STRING,
     "X733__SpecificProblems": STRINGS,
-    "X733__BackedUpStatus": STRING,
     "X733__BackUpObject": NAME,
-    "X733__TrendIndication": STRING,
     "X733__CorrelatedNotifications": CORRELATED,
     "X733__MonitoredAttributes": PAIRS,
     "X733__ProposedRepairActions": STRINGS,
     "X733__AdditionalInfo": PAIRS,
-    "granularity": STRING,
-    "pmParameterName": STRING,
-    "pmLocation": STRING,
     "thresholdType": THRESHOLD,
     "value": FLOAT,
-    "unit": STRING,
     "attributeList": NAMED_ANYS,
     "protectionType": PROTECTION,
     "switchReason": REASON,
@@ -200,24 +170,18 @@ _USUAL: Final = {
     "protectedTP": NAME,
     "switchAwayFromTP": NAME,
     "switchToTP": NAME,
-    "eProtectionGroupType": STRING,
-    "eSwitchReason": STRING,
     "ePGPName": NAME,
     "protectedE": NAME,
     "switchAwayFromE": NAME,
     "switchToE": NAME,
-    "routeChangeEvent": STRING,
     "route": ROUTE,
-    "fileName": STRING,
     "transferStatus": TRANSFER,
     "percentComplete": SHORT,
-    "failureReason": STRING,
     "backupStatus": BACKUP,
     "meName": NAME,
-    "discoveredName": STRING,
     "operationStatus": BACKUP_STAGE,
 }
-"""The usual type of each property."""
+"""The usual type of each property; others are strings."""
 
 
 def alarm(**values: Any | Value) -> StructuredEvent:

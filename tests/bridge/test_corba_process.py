@@ -5,14 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
-
-from mtosi_jms.bridge.endpoints import FlowStyle
-from mtosi_jms.bridge.events import StructuredEvent
 
 EXITS = """\
 import sys
@@ -76,27 +70,3 @@ def test_ctrl_c_ends_a_pull(jacorb_address: str) -> None:
         finally:
             process.kill()
     assert (process.returncode, out, err) == (0, "interrupted\n", "")
-
-
-def test_what_is_taken_too_late_is_given_again_and_not_handed_out(jacorb_jars: object, jacorb_address: str) -> None:
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
-    taken: list[str] = []
-    enough = threading.Event()
-
-    def consumer(events: Sequence[StructuredEvent]) -> None:
-        taken.append(events[0].event_name)
-        if len(taken) == 1:
-            threading.Event().wait(0.5)  # five times what it has
-        else:
-            enough.set()
-
-    with Orb(OrbOptions(answer_timeout=0.1)) as orb:
-        channel: Any = orb.channel(jacorb_address)
-        source = channel.event_source(FlowStyle.PUSH)
-        source.connect(consumer)
-        sink = channel.event_sink()
-        sink.connect()
-        sink.push([StructuredEvent(event_name="first"), StructuredEvent(event_name="second")])
-        assert enough.wait(60)
-    assert taken == ["first", "second"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -271,3 +272,13 @@ def test_a_name_server_finds_the_channel(naming: int, tmp_path: Path) -> None:
                 orb.channel(f"corbaname::127.0.0.1:{naming}#a.b.c")
     finally:
         service.kill()
+
+
+def test_the_code_on_the_page_runs(
+    root: Path, jacorb_address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CHANNEL", jacorb_address)
+    page = (root / "docs" / "corba-channels.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(block, "corba-channels.md", "exec"), {})
+    assert capsys.readouterr().out == "Alarm 2 MAJOR\n"

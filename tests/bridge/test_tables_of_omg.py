@@ -123,50 +123,6 @@ def test_duplicates() -> None:
     assert seen.is_new(0)
 
 
-@pytest.mark.obligation("000-A11", "000-A10")
-def test_acknowledged_events_are_forgotten() -> None:
-    sender = Resender(Retries(2, 1.0))
-    for _ in range(3):
-        sender.send([EVENT], 0.0)
-    sender.acknowledge([0, 2])
-    sender.acknowledge([0, 99])
-    assert (len(sender), number_of(sender.due(1.0) or ())) == (1, 1)
-    sender.forget()
-    assert (len(sender), sender.due_at, sender.due(99.0)) == (0, None, None)
-    assert number_of(sender.send([EVENT], 0.0)) == 3
-
-
-@pytest.mark.obligation("000-A12", "000-X11")
-def test_what_is_not_acknowledged_is_sent_again() -> None:
-    sender = Resender(Retries(2, 10.0))
-    first, second = sender.send([EVENT], 0.0), sender.send([EVENT], 1.0)
-    assert (sender.due_at, sender.due(9.0)) == (10.0, None)
-    assert (sender.due(11.0), sender.due(11.0), sender.due(11.0)) == (first, second, None)
-    assert (sender.due(21.0), sender.due(21.0), sender.is_stopped) == (first, second, False)
-    assert (sender.due(31.0), sender.is_stopped) == (None, True)
-
-
-@pytest.mark.obligation("000-A15")
-def test_when_all_retries_failed_delivery_stops_until_it_is_restarted() -> None:
-    sender = Resender(Retries(0, 1.0))
-    sender.send([EVENT], 0.0)
-    assert sender.due(5.0) is None
-    assert sender.is_stopped
-    assert sender.due(99.0) is None
-    sender.restart(100.0)
-    assert not sender.is_stopped
-    assert len(sender) == 1
-
-
-@pytest.mark.obligation("000-A13", "000-A14", "000-X11")
-def test_retries_are_counted_apart_and_begin_anew_after_a_success() -> None:
-    pull, acknowledge = Retries(2, 5.0), Retries(2, 5.0)
-    assert [pull.after_failure(0.0), pull.after_failure(5.0), pull.after_failure(10.0)] == [5.0, 10.0, None]
-    assert acknowledge.after_failure(0.0) == 5.0
-    pull.reset()
-    assert pull.after_failure(20.0) == 25.0
-
-
 @pytest.mark.obligation("000-A16")
 def test_limits_come_from_the_quality_of_service() -> None:
     """Table 4-2: the proxy's before the admin's, the channel's."""
