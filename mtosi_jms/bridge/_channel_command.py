@@ -4,8 +4,8 @@
 channel, and comes from Maven Central, once, into the user's cache. It stores nothing: if you stop it, its events are
 lost. `status` exits with 1 if it is not running.
 
-`publish` sends events, one JSON object a line. `subscribe` prints the events that come in the same form, and `ready` on
-standard error when it listens. Both use that channel, or another one that --at names.
+`publish` sends events, one JSON object a line. `subscribe` fetches events and prints them in the same form, and `ready`
+on standard error when it is connected. Both use that channel, or another one that --at names.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.bridge.corba import CorbaChannel, CorbaSource, Orb, OrbOptions
+from mtosi_jms.bridge.corba import Orb
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.bridge.event_json import event_from_json, event_to_json
 from mtosi_jms.bridge.events import StructuredEvent
@@ -26,9 +25,9 @@ from mtosi_jms.broker import DevelopmentChannel, default_channel_folder, find_ch
 from mtosi_jms.broker.background import down_or_status
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, whole
-from mtosi_jms.cli.stopping import Stop, until_signalled
+from mtosi_jms.cli.stopping import until_signalled
 from mtosi_jms.compression import read_file
-from mtosi_jms.errors import ConfigError, EventError, MtosiError
+from mtosi_jms.errors import ConfigError, EventError
 
 _AT_ONCE: Final = 100
 _LOOK: Final = 0.5
@@ -48,15 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     subscribe.add_argument(
         "--constraint", metavar="C", default="", help="condition for the channel, in Extended TCL: \"$x == 'y'\""
     )
-    subscribe.add_argument("--pull", action="store_true", help="fetch events; without it, the channel calls us")
     subscribe.add_argument("--count", type=positive, metavar="N", help="end after N events")
     subscribe.add_argument("--timeout", type=seconds, metavar="S", help="end after S seconds without an event")
-    subscribe.add_argument(
-        "--listen-host", metavar="HOST", default="127.0.0.1", help="address the channel calls (%(default)s)"
-    )
-    subscribe.add_argument(
-        "--advertise", metavar="HOST", default="", help="host to give to the channel, if not --listen-host"
-    )
     for action in (publish, subscribe):
         action.add_argument(
             "--at", metavar="ADDRESS", help="corbaloc:..., corbaname:... or a file with a reference (what up started)"
@@ -143,56 +135,20 @@ def _text(file: str, name: str) -> str:
 
 
 def _subscribe(args: argparse.Namespace) -> int:
-    with until_signalled() as stop, Orb(OrbOptions(listen=args.listen_host, advertise=args.advertise)) as orb:
+    seen, waited = 0, 0.0
+    with until_signalled() as stop, Orb() as orb:
         channel = orb.channel(_address(args), args.channel)
-        seen = _pulled(channel, args, stop) if args.pull else _pushed(channel, args, stop)
+        source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.constraint)
+        source.connect()
+        terminal.ready(f"ready: {channel.name}")
+        while not stop.is_set() and seen != args.count and (args.timeout is None or waited < args.timeout):
+            most = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - seen)
+            look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
+            events = source.pull(most, timeout=look)
+            for event in events:
+                terminal.print_json(event_to_json(event))
+            seen, waited = seen + len(events), 0.0 if events else waited + look
     if args.count is not None and seen < args.count and not stop.is_set():
         terminal.problem(f"{seen} of {args.count} events arrived")
         return 1
     return 0
-
-
-def _pulled(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
-    source = channel.event_source(FlowStyle.PULL, Grouping.SEQUENCE_EVENT, constraint=args.constraint)
-    source.connect()
-    terminal.ready(f"ready: {channel.name}")
-    seen, waited = 0, 0.0
-    while not stop.is_set() and seen != args.count and (args.timeout is None or waited < args.timeout):
-        left = _AT_ONCE if args.count is None else min(_AT_ONCE, args.count - seen)
-        look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
-        events = source.pull(left, timeout=look)
-        _print(events)
-        seen, waited = seen + len(events), 0.0 if events else waited + look
-    return seen
-
-
-def _pushed(channel: CorbaChannel, args: argparse.Namespace, stop: Stop) -> int:
-    source: CorbaSource = channel.event_source(FlowStyle.PUSH, constraint=args.constraint)
-    changed, seen = threading.Condition(), 0
-    lost: list[str] = []
-
-    def take(events: Sequence[StructuredEvent]) -> None:
-        nonlocal seen
-        with changed:
-            if seen != args.count:  # what comes between the last one and the end is not ours
-                _print(events)
-                seen += len(events)
-                changed.notify_all()
-
-    source.connect(take, lost.append)
-    terminal.ready(f"ready: {channel.name}")
-    with changed:
-        before, waited = 0, 0.0
-        while not stop.is_set() and not lost and seen != args.count and (args.timeout is None or waited < args.timeout):
-            look = _LOOK if args.timeout is None else min(_LOOK, args.timeout - waited)
-            changed.wait(look)
-            before, waited = seen, 0.0 if seen != before else waited + look
-    source.disconnect()
-    if lost and seen != args.count:
-        raise MtosiError(f"{channel.name}: {lost[0]}")
-    return seen
-
-
-def _print(events: Sequence[StructuredEvent]) -> None:
-    for event in events:
-        terminal.print_json(event_to_json(event))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mtosi_jms.stubs.fmw.fts import FileTransferStatusEnumType
+from mtosi_jms.stubs.fmw.gen import ObjectEnumType
 from mtosi_jms.stubs.nra.com import (
     AcknowledgeIndicationType,
     EquipmentProtectionGroupTypeEnumType,
@@ -76,23 +77,6 @@ STEPS: Final[Mapping[str, str]] = {
 }
 """Maps the kind of a step in a name from MTNM to MTOSI."""
 
-OBJECT_TYPES: Final[Mapping[str, str]] = {
-    "OT_EMS": "MD",
-    "OT_MANAGED_ELEMENT": "ME",
-    "OT_MULTILAYER_SUBNETWORK": "MLSN",
-    "OT_TOPOLOGICAL_LINK": "TL",
-    "OT_SUBNETWORK_CONNECTION": "SNC",
-    "OT_PHYSICAL_TERMINATION_POINT": "PTP",
-    "OT_CONNECTION_TERMINATION_POINT": "CTP",
-    "OT_TERMINATION_POINT_POOL": "TPPOOL",
-    "OT_EQUIPMENT_HOLDER": "EH",
-    "OT_EQUIPMENT": "EQ",
-    "OT_PROTECTION_GROUP": "PG",
-    "OT_TRAFFIC_DESCRIPTOR": "TMD",
-    "OT_AID": "AID",
-}
-"""Maps objectType from MTNM to MTOSI, in the order of MTNM's numbers."""
-
 QUALIFIERS: Final[Mapping[str, str]] = {
     "OT_EPROTECTION_GROUP": "EPG",
     "OT_TCA_PARAMETER_PROFILE": "TCAPP",
@@ -151,6 +135,7 @@ class Choices:
         numbered: whether the numbers are known; otherwise only names are read.
         boolean: the values for the booleans False and True; None if a boolean cannot be read.
         prefix: prefix of MTNM's names; names without it are read as well.
+        others: further names that are read; they have no numbers.
     """
 
     name: str
@@ -158,12 +143,13 @@ class Choices:
     numbered: bool = True
     boolean: tuple[XmlEnum, XmlEnum] | None = None
     prefix: str = ""
+    others: Mapping[str, XmlEnum] = field(default_factory=dict)
     folded: Mapping[str, XmlEnum] = field(init=False, repr=False, compare=False)
     by_number: tuple[XmlEnum, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         folded: dict[str, XmlEnum] = {}
-        for name, value in self.members.items():
+        for name, value in [*self.members.items(), *self.others.items()]:
             for form in (name, name.removeprefix(self.prefix), value.value):
                 folded.setdefault(form.casefold(), value)
         object.__setattr__(self, "folded", folded)
@@ -175,12 +161,25 @@ def _same(name: str, kind: type[XmlEnum], *, numbered: bool = False, prefix: str
     return Choices(name, {one.value: one for one in kind if one.value != "MINOR_EXT"}, numbered, None, prefix)
 
 
-def _members(kind: type[XmlEnum], prefix: str, names: str, **other: str) -> dict[str, XmlEnum]:
+def _members(kind: type[XmlEnum], prefix: str, names: str) -> dict[str, XmlEnum]:
     """Return MTNM's members, in the order of their numbers, with MTOSI's values. `names`: MTNM's names behind the
-    prefix, which are MTOSI's values too. `other`: MTOSI's values of names that are others there."""
-    return {f"{prefix}{name}": kind(other.get(name, name)) for name in names.split()}
+    prefix, each with `=` and MTOSI's value where that is another."""
+    pairs = (one.partition("=") for one in names.split())
+    return {f"{prefix}{name}": kind(value or name) for name, _, value in pairs}
 
 
+OBJECT_TYPE: Final = Choices(
+    "ObjectType_T",
+    _members(
+        ObjectEnumType,
+        "OT_",
+        "EMS=MD MANAGED_ELEMENT=ME MULTILAYER_SUBNETWORK=MLSN TOPOLOGICAL_LINK=TL SUBNETWORK_CONNECTION=SNC "
+        "PHYSICAL_TERMINATION_POINT=PTP CONNECTION_TERMINATION_POINT=CTP TERMINATION_POINT_POOL=TPPOOL "
+        "EQUIPMENT_HOLDER=EH EQUIPMENT=EQ PROTECTION_GROUP=PG TRAFFIC_DESCRIPTOR=TMD AID",
+    ),
+    prefix="OT_",
+    others={name: ObjectEnumType(kind) for name, kind in QUALIFIERS.items()},
+)
 SEVERITY: Final = Choices(
     "PerceivedSeverity_T",
     _members(PerceivedSeverityType, "PS_", "INDETERMINATE CRITICAL MAJOR MINOR WARNING CLEARED"),
@@ -192,23 +191,19 @@ SERVICE_AFFECTING: Final = Choices(
     boolean=(ServiceAffectingType.NON_SERVICE_AFFECTING, ServiceAffectingType.SERVICE_AFFECTING),
     prefix="SA_",
 )
-_OF_EVENTS: Final = "EVENT_ACKNOWLEDGED EVENT_UNACKNOWLEDGED NA"
 ACKNOWLEDGE: Final = Choices(
     "AcknowledgeIndication_T",
     _members(
         AcknowledgeIndicationType,
         "AI_",
-        _OF_EVENTS,
-        EVENT_ACKNOWLEDGED="ACKNOWLEDGED",
-        EVENT_UNACKNOWLEDGED="UNACKNOWLEDGED",
-        NA="NOT_APPLICABLE",
+        "EVENT_ACKNOWLEDGED=ACKNOWLEDGED EVENT_UNACKNOWLEDGED=UNACKNOWLEDGED NA=NOT_APPLICABLE",
     ),
     boolean=(AcknowledgeIndicationType.UNACKNOWLEDGED, AcknowledgeIndicationType.ACKNOWLEDGED),
     prefix="AI_",
 )
 ALERT_ACKNOWLEDGE: Final = Choices(
     "AcknowledgeIndication_T",
-    _members(AlertAcknowledgeType, "AI_", _OF_EVENTS),
+    _members(AlertAcknowledgeType, "AI_", "EVENT_ACKNOWLEDGED EVENT_UNACKNOWLEDGED NA"),
     boolean=(AlertAcknowledgeType.EVENT_UNACKNOWLEDGED, AlertAcknowledgeType.EVENT_ACKNOWLEDGED),
     prefix="AI_",
 )
@@ -223,8 +218,7 @@ SWITCH_REASON: Final = Choices(
     _members(
         SwitchReasonType,
         "SR_",
-        "NA RESTORED SIGNAL_FAIL SIGNAL_MISMATCH SIGNAL_DEGRADE AUTOMATIC_SWITCH MANUAL",
-        NA="NOT_APPLICABLE",
+        "NA=NOT_APPLICABLE RESTORED SIGNAL_FAIL SIGNAL_MISMATCH SIGNAL_DEGRADE AUTOMATIC_SWITCH MANUAL",
     ),
     prefix="SR_",
 )
@@ -236,7 +230,7 @@ EQUIPMENT_PROTECTION: Final = Choices(
 )
 EQUIPMENT_REASON: Final = Choices(
     "ESwitchReason_T",
-    _members(EquipmentSwitchReasonEnumType, "ESR_", "NA FAILURE MANUAL", NA="NOT_APPLICABLE"),
+    _members(EquipmentSwitchReasonEnumType, "ESR_", "NA=NOT_APPLICABLE FAILURE MANUAL"),
     numbered=False,
     prefix="ESR_",
 )
@@ -245,12 +239,7 @@ BACKUP: Final = Choices(
     _members(
         CurrentOperationStatusType,
         "COS_",
-        "Idle Pending InProgress Completed Aborted",
-        Idle="IDLE",
-        Pending="PENDING",
-        InProgress="IN_PROGRESS",
-        Completed="COMPLETED",
-        Aborted="ABORTED",
+        "Idle=IDLE Pending=PENDING InProgress=IN_PROGRESS Completed=COMPLETED Aborted=ABORTED",
     ),
     prefix="COS_",
 )
@@ -261,8 +250,8 @@ LOCATION: Final = Choices(
     _members(
         PerformanceMonitoringLocationType,
         "",
-        "PML_NEAR_END_Rx PML_FAR_END_Rx PML_FAR_END_Tx PML_BIDIRECTIONAL PML_CONTRA_NEAR_END_Rx PML_CONTRA_FAR_END_Rx",
-        PML_FAR_END_Tx="PML_FAR_ENDTypex",
+        "PML_NEAR_END_Rx PML_FAR_END_Rx PML_FAR_END_Tx=PML_FAR_ENDTypex PML_BIDIRECTIONAL PML_CONTRA_NEAR_END_Rx "
+        "PML_CONTRA_FAR_END_Rx",
     ),
     numbered=False,
     prefix="PML_",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NamedTuple, TypeAlias
 
-from mtosi_jms.bridge._mtnm_tables import LAYER_NAMES, LAYER_RATES, OBJECT_TYPES, QUALIFIERS, STEPS, Choices
+from mtosi_jms.bridge._mtnm_tables import LAYER_NAMES, LAYER_RATES, OBJECT_TYPE, STEPS, Choices
 from mtosi_jms.bridge.event_json import readable
 from mtosi_jms.bridge.events import Any, ObjectReference, TCKind, TypeCode, Value
 from mtosi_jms.errors import EventError
@@ -533,31 +533,8 @@ def native_name(reading: Reading, item: Item) -> object:
     return None
 
 
-def object_type(reading: Reading, item: Item) -> object:
-    it = item.value
-    if isinstance(it, str):
-        found = OBJECT_TYPES.get(it)
-        if found is not None:
-            if item.type.kind is not TCKind.enum:
-                reading.note(FindingKind.FORM, item.path, f"is a {kind_name(item.type)}, not an enumeration")
-            return found
-        word = it.strip().upper()
-        found = _TYPES.get(word)
-        if found is not None:
-            reading.note(FindingKind.SPELLING, item.path, f"{it[:40]!r} was read as {found}")
-            return found
-    elif isinstance(it, int) and not isinstance(it, bool) and 0 <= it < len(_NUMBERED_TYPES):
-        reading.note(FindingKind.FORM, item.path, f"is a {kind_name(item.type)}, not an enumeration")
-        return _NUMBERED_TYPES[it]
-    raise EventError(f"is not of type ObjectType_T: {clip(item)}")
-
-
-_NUMBERED_TYPES: Final = tuple(OBJECT_TYPES.values())
-_TYPES: Final = {
-    form: kind
-    for name, kind in [*QUALIFIERS.items(), *OBJECT_TYPES.items()]
-    for form in (name, name.removeprefix("OT_"), kind)
-}
+def object_type(reading: Reading, item: Item) -> str:
+    return reading.choice(item, OBJECT_TYPE).value
 
 
 def chosen(choices: Choices) -> Reader:

@@ -123,7 +123,8 @@ def check_endpoints(source: ExternalEndpoint, sink: ExternalEndpoint) -> str:
         is_jms = one.type is MessageType.JMS_MESSAGE
         if one.role is not role:
             found.append((role.value, _MISMATCH, f"its role is {one.role.value}"))
-        if is_jms and not _names_a_destination(one.connector):
+        names_one = isinstance(one.connector, JMSDestination) and bool(one.connector.destination_name)
+        if is_jms and not names_one:
             found.append((role.value, _NO_DESTINATION, "a JMS_MESSAGE goes with a JMSDestination that has a name"))
         if not is_jms and (isinstance(one.connector, bool) or not isinstance(one.connector, int)):
             found.append((role.value, _NO_CHANNEL, f"a {one.type.value} goes with the id of a channel"))
@@ -142,7 +143,3 @@ def check_endpoints(source: ExternalEndpoint, sink: ExternalEndpoint) -> str:
 _MISMATCH: Final = ExternalEndpointErrorCode.MISMATCH_ENDPOINTROLE_NOTIFSTYLE.value
 _NO_CHANNEL: Final = ExternalEndpointErrorCode.INVALID_CHANNELID.value
 _NO_DESTINATION: Final = ExternalEndpointErrorCode.INVALID_JMSDESTINATION.value
-
-
-def _names_a_destination(connector: JMSDestination | int) -> bool:
-    return isinstance(connector, JMSDestination) and bool(connector.destination_name)

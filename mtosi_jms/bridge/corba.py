@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
@@ -44,6 +44,7 @@ __all__ = ["CorbaChannel", "CorbaSink", "CorbaSource", "Orb", "OrbOptions"]
 log = logging.getLogger(__package__)
 
 End = TypeVar("End", bound=CorbaSource | CorbaSink)
+Found = TypeVar("Found", bound=tuple[Any, ...])
 _ADMIN: Final = "CosNotifyChannelAdmin"
 _CHANNEL: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannel:1.0"
 _FACTORY: Final = "IDL:omg.org/CosNotifyChannelAdmin/EventChannelFactory:1.0"
@@ -98,11 +99,7 @@ class Orb(Closeable):
         """
         shown = name or _shown(address)
         text = self._read(address)
-        orb = self._orb
-        found, found_id = self._found(orb, text, shown, channel_id)
-        if (fitting := self._fitting(found)) is not orb:
-            orb = fitting
-            found, found_id = self._found(orb, text, shown, channel_id)
+        orb, (found, found_id) = self._in_its_charset(lambda orb: self._found(orb, text, shown, channel_id))
         made = CorbaChannel(self, orb, found, shown, found_id)
         self._channels.append(made)
         return made
@@ -112,11 +109,8 @@ class Orb(Closeable):
         service, the name of the object there, as `a.b/c` of CosNaming. Raises ConfigError: no such address, or no name;
         NamingError: the naming service does not know the name; TransportError: it cannot be reached."""
         shown = f"{_shown(address)}#{name}" if name else _shown(address)
-        text, orb = self._read(address, name), self._orb
-        found = self._object(orb, text, name, shown)
-        if (fitting := self._fitting(found)) is not orb:
-            orb = fitting
-            found = self._object(orb, text, name, shown)
+        text = self._read(address, name)
+        orb, (found,) = self._in_its_charset(lambda orb: (self._object(orb, text, name, shown),))
         return Remote(orb, found, shown)
 
     def _read(self, address: str, name: str = "") -> str:
@@ -135,17 +129,18 @@ class Orb(Closeable):
                 orb.allow(host)
         return found
 
-    def _fitting(self, found: Any) -> JavaOrb:
-        charset = self._charset(found)
+    def _in_its_charset(self, find: Callable[[JavaOrb], Found]) -> tuple[JavaOrb, Found]:
+        """What an ORB finds, an object first; by an ORB of the charset that this object states."""
+        found = find(self._orb)
+        charset = self.options.charset
+        if not charset:
+            number = code_set_of(str(self._orb.orb.object_to_string(found[0])))
+            charset = _CODE_SETS.get(number, _LATIN_1) if number is not None else _LATIN_1
+        if charset == self._orb.charset:
+            return self._orb, found
         if charset not in self._orbs:
             self._orbs[charset] = self._made(charset, self._orb.allowed)
-        return self._orbs[charset]
-
-    def _charset(self, channel: Any) -> str:
-        if self.options.charset:
-            return self.options.charset
-        number = code_set_of(str(self._orb.orb.object_to_string(channel)))
-        return _CODE_SETS.get(number, _LATIN_1) if number is not None else _LATIN_1
+        return self._orbs[charset], find(self._orbs[charset])
 
     def _found(self, orb: JavaOrb, text: str, shown: str, channel_id: int | None) -> tuple[Any, int]:
         found = self._object(orb, text, "", shown)

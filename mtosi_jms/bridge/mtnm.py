@@ -276,19 +276,18 @@ def _typed(reading: Reading, found: Fields, event: StructuredEvent) -> None:
         found["object_type"] = kind
 
 
+def _need(found: Fields, target: str, name: str) -> None:
+    if target not in found:
+        raise EventError(f"the event has no {name}", f"{_DATA}.{name}")
+
+
 def _named(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    if "object_name" not in found:
-        raise EventError("the event has no objectName", f"{_DATA}.objectName")
+    _need(found, "object_name", "objectName")
     _typed(reading, found, event)
 
 
-def _rated(found: Fields) -> None:
-    if "perceived_severity" not in found:
-        raise EventError("the event has no perceivedSeverity", f"{_DATA}.perceivedSeverity")
-
-
 def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    _rated(found)
+    _need(found, "perceived_severity", "perceivedSeverity")
     _named(reading, found, event)
     qualifier, cause = found.pop("_cause_qualifier", None), found.get("probable_cause")
     if qualifier is not None:
@@ -303,7 +302,7 @@ def _alarm(reading: Reading, found: Fields, event: StructuredEvent) -> None:
 
 
 def _alert(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    _rated(found)
+    _need(found, "perceived_severity", "perceivedSeverity")
     _named(reading, found, event)
     found["threshold_type"] = PerformanceMonitoringThresholdType(threshold_type=found.pop("_threshold", None))
     for target, name, usual in _ALERT_NEEDS:
@@ -330,12 +329,10 @@ def _creation(reading: Reading, found: Fields, event: StructuredEvent) -> None:
 
 
 def _discovery(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    name: NamingAttributeType | None = found.pop("_object_name", None)
     if "discovered_name" not in found:
-        if name is None:
-            raise EventError("the event has no objectName", f"{_DATA}.objectName")
-        found["discovered_name"] = str(name)
-    elif name is not None:
+        _need(found, "_object_name", "objectName")
+        found["discovered_name"] = str(found.pop("_object_name"))
+    elif (name := found.pop("_object_name", None)) is not None:
         reading.note(FindingKind.KEPT, f"{_DATA}.objectName", "MTOSI has no field for it")
         reading.kept.append(("objectName", str(name)))
 
@@ -360,9 +357,8 @@ def _change(listed: Callable[..., object]) -> Callable[[Reading, Fields, Structu
 
 
 def _switch(reading: Reading, found: Fields, event: StructuredEvent) -> None:
-    for target, name in (("protected_tp_ref", "protectedTP"), ("switch_away_from_tp_ref", "switchAwayFromTP")):
-        if target not in found:
-            raise EventError(f"the event has no {name}", f"{_DATA}.{name}")
+    _need(found, "protected_tp_ref", "protectedTP")
+    _need(found, "switch_away_from_tp_ref", "switchAwayFromTP")
     if "layer_rate" not in found:
         found["layer_rate"] = LayerRateType(value=LayerRateEnumType.LR_Not_Applicable)
         reading.note(FindingKind.FILLED, f"{_DATA}.layerRate", "is not there, and MTOSI needs it")

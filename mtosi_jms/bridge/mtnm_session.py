@@ -250,7 +250,7 @@ class MtnmSession(Closeable):
             try:
                 work = self._work.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
-                failed, logins = self._pinged(), self._logins
+                failed, logins = _ping_error(self._session), self._logins
                 due = time.monotonic() + self._ping
                 if failed is not None:  # after the reports that came before
                     self._work.put(partial(self._begin_again, f"it does not answer: {failed}", logins, ended=False))
@@ -263,21 +263,6 @@ class MtnmSession(Closeable):
         self._losing = not loss.over
         self._report_loss(loss)
 
-    def _pinged(self) -> MtosiError | None:
-        """Pings the session; returns the error, None if it answers."""
-        session = self._session
-        if session is None:
-            return None
-        try:
-            session.call("ping")
-        except Raised as error:
-            return TransportError(error.repository_id)
-        except IllegalStateError:
-            raise
-        except MtosiError as error:
-            return error
-        return None
-
     def _begin_again(self, reason: str, logins: int, *, ended: bool) -> None:
         """Logs in until that works, unless a login has succeeded since. A session that answers after all is kept."""
         if logins != self._logins:
@@ -287,7 +272,7 @@ class MtnmSession(Closeable):
         failures = 0
         while not self._over.wait(self._backoff.seconds(failures + 1)):
             try:
-                if not ended and before is not None and _answers(before):
+                if not ended and before is not None and _ping_error(before) is None:
                     self._session = before
                 else:
                     self._log_in()
@@ -314,12 +299,18 @@ class MtnmSession(Closeable):
             log.exception("on_loss failed")
 
 
-def _answers(session: Remote) -> bool:
+def _ping_error(session: Remote | None) -> MtosiError | None:
+    """The error of a ping; None if the session answers, or there is none."""
     try:
-        session.call("ping")
-    except (TransportError, BridgeError, ConfigError, Raised):
-        return False
-    return True
+        if session is not None:
+            session.call("ping")
+    except Raised as error:
+        return TransportError(error.repository_id)
+    except IllegalStateError:
+        raise
+    except MtosiError as error:
+        return error
+    return None
 
 
 def _loss(over: bool, reason: str, when: str, number: str = "") -> EventLoss:

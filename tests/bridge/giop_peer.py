@@ -55,48 +55,41 @@ def event(any: Callable[[Out], Out]) -> Callable[[Out], Out]:
     return write
 
 
-def arguments_of(order: str, body: bytes) -> int:
-    """Where the arguments of a request of GIOP 1.2 begin in its body."""
-    at = 12
-    for _ in ("key", "operation"):
-        at += -at % 4
-        at += 4 + struct.unpack_from(f"{order}I", body, at)[0]
-    at += -at % 4
-    contexts = struct.unpack_from(f"{order}I", body, at)[0]
-    at += 4
-    for _ in range(contexts):
-        at += -at % 4 + 4
-        at += 4 + struct.unpack_from(f"{order}I", body, at)[0]
-    return at + -(at + HEADER) % 8
+class In:
+    """A reader of CDR, from a position on; what is before it counts for the alignment, and `before` octets more."""
+
+    def __init__(self, order: str, data: bytes, at: int = 0, before: int = 0) -> None:
+        self._order, self._data, self._before = order, data, before
+        self.at = at
+
+    def align(self, size: int) -> In:
+        self.at += -(self.at + self._before) % size
+        return self
+
+    def number(self, code: str = "I") -> int:
+        size = struct.calcsize(code)
+        self.align(size).at += size
+        found: int = struct.unpack_from(f"{self._order}{code}", self._data, self.at - size)[0]
+        return found
+
+    def octets(self) -> bytes:
+        length = self.number()
+        self.at += length
+        return self._data[self.at - length : self.at]
 
 
 class Called:
     """An object of a peer's that was given as an argument: its host, port and key, to call it by."""
 
-    def __init__(self, order: str, data: bytes) -> None:
-        self._data, self._order, self._at = data, order, 0
-        self._octets()
-        self._ulong()
-        self._ulong()
-        profile = Called.__new__(Called)
-        raw = self._octets()
-        profile._data, profile._order, profile._at = raw, "<" if raw[0] else ">", 3
-        self.host = profile._octets()[:-1].decode()
-        profile._at += profile._at % 2
-        self.port = struct.unpack_from(f"{profile._order}H", raw, profile._at)[0]
-        profile._at += 2
-        self.key = profile._octets()
-
-    def _ulong(self) -> int:
-        self._at += -self._at % 4
-        found: int = struct.unpack_from(f"{self._order}I", self._data, self._at)[0]
-        self._at += 4
-        return found
-
-    def _octets(self) -> bytes:
-        length = self._ulong()
-        self._at += length
-        return self._data[self._at - length : self._at]
+    def __init__(self, arguments: In) -> None:
+        arguments.octets()  # the type
+        arguments.number()  # how many profiles there are
+        arguments.number()  # the kind of the first
+        raw = arguments.octets()
+        profile = In("<" if raw[0] else ">", raw, 3)
+        self.host = profile.octets()[:-1].decode()
+        self.port = profile.number("H")
+        self.key = profile.octets()
 
     def call(self, operation: str, write: Callable[[Out], Out]) -> int:
         """Calls it, and returns the status of the answer: 0 is well, 2 a system exception."""
@@ -172,14 +165,17 @@ class GiopPeer:
                 return
 
     def _answer(self, client: socket.socket, order: str, body: bytes) -> None:
-        number, _, _, size = struct.unpack_from(f"{order}IIH2xI", body)
-        at = 16 + size
-        at += -(at + HEADER) % 4
-        length = struct.unpack_from(f"{order}I", body, at)[0]
-        name = body[at + 4 : at + 3 + length].decode()
+        request = In(order, body, before=HEADER)
+        number = request.number()
+        request.at += 8  # flags, and that the target is a key
+        request.octets()
+        name = request.octets()[:-1].decode()
         self.asked.append(name)
         if name.startswith("connect_") and name.endswith("_push_consumer"):
-            self.consumers.append(Called(order, body[arguments_of(order, body) :]))
+            for _ in range(request.number()):  # service contexts
+                request.number()
+                request.octets()
+            self.consumers.append(Called(request.align(8)))
         write: Callable[[Out], Out] | None = self.answers.get(name, lambda out: out)
         status = 0
         if name == "_is_a" and b"EventChannelFactory" in body:

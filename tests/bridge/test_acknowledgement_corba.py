@@ -14,6 +14,7 @@ from typing import Any as Anything
 import pytest
 
 from mtosi_jms.bridge import BridgeFactory, BridgeOptions, BridgeStatus, FlowStyle, MessageType
+from mtosi_jms.bridge.corba import Orb, OrbOptions
 from mtosi_jms.bridge.events import RefusedEvent, any_of
 from mtosi_jms.bridge.qos import qos
 from mtosi_jms.errors import UnsupportedQoS
@@ -118,8 +119,6 @@ def test_an_event_that_cannot_be_decoded_is_parked_in_its_place(
 @pytest.mark.obligation("000-X20")
 def test_what_was_taken_too_late_is_not_taken_again(jacorb_jars: list[Path], peer: tuple[Program, str]) -> None:
     """The channel was told TRANSIENT while the consumer still had the event, and gives it again."""
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     program, address = peer
     taken: list[Anything] = []
     told = threading.Event()

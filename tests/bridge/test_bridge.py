@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -363,28 +364,35 @@ NAMED = StructuredEvent("tmf_mtnm", "NT_ALARM", filterable_data=(Property("notif
 UNNAMED = replace(NAMED, filterable_data=(Property("notificationId", any_of("")),))
 
 
-class Failing:
-    """A connection whose sessions fail at one of their messages, once."""
+class Watched:
+    """A connection, or a session of it. `sending`: is called before each message, and may raise; `committed`: after
+    each commit."""
 
-    def __init__(self, connection: Connection, at: int) -> None:
-        self._connection = connection
-        self._left = at
-
-    def __getattr__(self, name: str) -> Anything:
-        return getattr(self._connection, name)
+    def __init__(
+        self, inner: Anything, sending: Callable[[JmsMessage], object], committed: Callable[[], object] = list
+    ) -> None:
+        self._inner = inner
+        self._sending = sending
+        self._committed = committed
 
     def session(self, **options: Anything) -> Anything:
-        session = self._connection.session(**options)
-        send = session.send
+        return Watched(self._inner.session(**options), self._sending, self._committed)
 
-        def sending(*arguments: Anything) -> Anything:
-            self._left -= 1
-            if self._left == 0:
-                raise TransportError("not this one")
-            return send(*arguments)
+    def send(self, to: Anything, message: JmsMessage, *arguments: Anything, **options: Anything) -> Anything:
+        self._sending(message)
+        return self._inner.send(to, message, *arguments, **options)
 
-        session.send = sending  # type: ignore[method-assign]
-        return session
+    def commit(self) -> None:
+        self._inner.commit()
+        self._committed()
+
+    def __getattr__(self, name: str) -> Anything:
+        return getattr(self._inner, name)
+
+
+def no_threes(message: JmsMessage) -> None:
+    if number(message) == 3:
+        raise MessageRefusedError("no threes")
 
 
 def ids(found: list[JmsMessage]) -> list[Anything]:
@@ -401,10 +409,14 @@ def test_what_comes_again_has_its_id_and_what_is_equal_another(
 
     Those that name themselves alike are one event.
     """
-    failing = [3]
+    sent = itertools.count(1)
+
+    def sending(_: JmsMessage) -> None:
+        if next(sent) == 3:
+            raise TransportError("not this one")
 
     def opened() -> Anything:
-        return Failing(connect(world.url), failing.pop()) if failing else connect(world.url)
+        return Watched(connect(world.url), sending)
 
     world.push(event_, event_, event_, event_)
     world.bridge(to_jms(style, MANY), opened=opened, patience=0.0, batch=2)
@@ -454,34 +466,13 @@ def test_a_sequence_number_is_no_part_of_the_id(world: World) -> None:
     assert found[0][1] == found[1][1]
 
 
-class Refusing:
-    """A connection, or a session, to a provider that refuses messages with a 3; and counts what its sessions do."""
-
-    def __init__(self, inner: Anything, done: list[str]) -> None:
-        self._inner = inner
-        self._done = done
-
-    def session(self, *, transacted: bool = False) -> Anything:
-        return Refusing(self._inner.session(transacted=transacted), self._done)
-
-    def send(self, to: Anything, message: JmsMessage) -> JmsMessage:
-        if number(message) == 3:
-            raise MessageRefusedError("no threes")
-        self._done.append("send")
-        found: JmsMessage = self._inner.send(to, message)
-        return found
-
-    def commit(self) -> None:
-        self._done.append("commit")
-        self._inner.commit()
-
-    def __getattr__(self, name: str) -> Anything:
-        return getattr(self._inner, name)
-
-
 def test_a_batch_goes_in_transactions(world: World) -> None:
     done: list[str] = []
-    bridge = world.stopped(to_jms(PULL, MANY), opened=lambda: Refusing(world.open(), done), batch=4)
+
+    def opened() -> Anything:
+        return Watched(world.open(), lambda _: done.append("send"), lambda: done.append("commit"))
+
+    bridge = world.stopped(to_jms(PULL, MANY), opened=opened, batch=4)
     world.push(*range(10, 20))
     bridge.start_bridge()
     assert world.numbers(10) == list(range(10, 20))
@@ -490,7 +481,7 @@ def test_a_batch_goes_in_transactions(world: World) -> None:
 
 @STYLES
 def test_one_of_a_batch_is_refused_and_the_others_go_on(world: World, style: FlowStyle) -> None:
-    bridge = world.stopped(to_jms(style, MANY), opened=lambda: Refusing(world.open(), []))
+    bridge = world.stopped(to_jms(style, MANY), opened=lambda: Watched(world.open(), no_threes))
     world.push(*range(6))
     bridge.start_bridge()
     assert world.numbers(5) == [0, 1, 2, 4, 5]

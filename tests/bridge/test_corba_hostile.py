@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.bridge.corba import Orb, OrbOptions
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.bridge.events import RefusedEvent
 from mtosi_jms.errors import EventError, MtosiError, ReferenceRefusedError, TransportError
@@ -27,8 +28,6 @@ def peer() -> Iterator[GiopPeer]:
 @pytest.fixture(scope="module")
 def impatient(jacorb_jars: object) -> Iterator[Any]:
     """An ORB that does not wait long."""
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     with Orb(OrbOptions(call_timeout=1.5, connect_timeout=1.0)) as orb:
         yield orb
 
@@ -49,8 +48,6 @@ def test_a_proxy_at_another_host_is_not_followed(impatient: Any, peer: GiopPeer)
 
 
 def test_a_host_that_was_named_is_followed(jacorb_jars: object, peer: GiopPeer) -> None:
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     with GiopPeer("127.0.0.3") as other, Orb(OrbOptions(hosts=(other.host,))) as orb:
         peer.answers["_get_default_consumer_admin"] = reference(other.host, other.port)
         orb.channel(peer.address).event_source(FlowStyle.PULL)

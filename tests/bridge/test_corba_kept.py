@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.bridge.corba import Orb, OrbOptions
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping
 from mtosi_jms.errors import ConfigError
 
@@ -47,8 +48,6 @@ def connected(orb: Any, address: str, grouping: Grouping = Grouping.SEQUENCE_EVE
 def test_the_next_orb_gets_what_the_channel_kept(
     orb: Any, jacorb_address: str, tmp_path: Path, grouping: Grouping
 ) -> None:
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     options = OrbOptions(keep=tmp_path / "state" / "kept.json")
     with Orb(options) as first:
         taken = connected(first, jacorb_address, grouping, "$n > 2")
@@ -65,8 +64,6 @@ def test_the_next_orb_gets_what_the_channel_kept(
 
 def test_a_connection_that_was_ended_is_not_kept(orb: Any, jacorb_address: str, tmp_path: Path) -> None:
     """Without `leave` it is ended in order, and the next one is new; one that has gone without that is told."""
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     keep, copy = tmp_path / "kept.json", tmp_path / "copy.json"
     with Orb(OrbOptions(keep=keep)) as first:
         connected(first, jacorb_address)
@@ -84,8 +81,6 @@ def test_a_connection_that_was_ended_is_not_kept(orb: Any, jacorb_address: str, 
 
 
 def test_one_process_at_a_time(orb: Any, tmp_path: Path) -> None:
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     options = OrbOptions(keep=tmp_path / "kept.json")
     with Orb(options), pytest.raises(ConfigError, match="another process has these connections"):
         Orb(options)
@@ -95,8 +90,6 @@ def test_one_process_at_a_time(orb: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"name": "a", "port": 1, "proxies": {"a": {}}}'])
 def test_a_file_that_cannot_be_read(orb: Any, tmp_path: Path, text: str) -> None:
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     keep = tmp_path / "kept.json"
     keep.write_text(text)
     for _ in range(2):  # it is not locked either

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mtosi_jms.bridge import LOSS_CLEARED, LOSS_OCCURRED
+from mtosi_jms.bridge.corba import Orb, OrbOptions
 from mtosi_jms.bridge.endpoints import Grouping
 from mtosi_jms.broker import BrokerProcess, free_ports, start_channel_process
 from mtosi_jms.transport import Backoff
@@ -40,8 +41,6 @@ def service(way: Any, port: int, tmp_path: Path) -> Iterator[BrokerProcess]:
 @pytest.fixture
 def patient(jacorb_jars: list[Path]) -> Iterator[Any]:
     """An ORB that does not wait long."""
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     with Orb(OrbOptions(call_timeout=1.0, connect_timeout=1.0)) as made:
         yield made
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mtosi_jms.bridge.corba import Orb, OrbOptions
 from mtosi_jms.bridge.endpoints import FlowStyle
 from mtosi_jms.bridge.events import Any as CorbaAny
 from mtosi_jms.bridge.events import StructuredEvent, TCKind, TypeCode
@@ -82,9 +83,8 @@ def test_a_state_that_cannot_be_read(tmp_path: Path, command: Run) -> None:
         find_channel(tmp_path)
 
 
-@pytest.mark.parametrize("how", [(), ("--pull",)])
-def test_what_is_published_is_printed(jacorb_address: str, tmp_path: Path, command: Run, how: tuple[str, ...]) -> None:
-    told = ["--at", jacorb_address, *how, "--count", "2", "--timeout", "60", "--constraint", "$type_name == 'Alarm'"]
+def test_what_is_published_is_printed(jacorb_address: str, tmp_path: Path, command: Run) -> None:
+    told = ["--at", jacorb_address, "--count", "2", "--timeout", "60", "--constraint", "$type_name == 'Alarm'"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", "mtosi_jms", "channel", "subscribe", *told],
@@ -131,8 +131,6 @@ def test_without_a_service(command: Run, tmp_path: Path) -> None:
 
 
 def test_a_channel_that_dies(service: BrokerProcess, jacorb_jars: list[Path], tmp_path: Path) -> None:
-    from mtosi_jms.bridge.corba import Orb, OrbOptions
-
     with Orb(OrbOptions(call_timeout=5, connect_timeout=2)) as orb:
         channel = orb.channel(address(service))
         source, sink = channel.event_source(FlowStyle.PULL), channel.event_sink()
@@ -239,8 +237,6 @@ def test_what_is_neither_channel_nor_factory(orb: Any, jacorb_address: str) -> N
     ],
 )
 def test_options_at_fault(options: dict[str, Any], said: str) -> None:
-    from mtosi_jms.bridge.corba import OrbOptions
-
     with pytest.raises(ConfigError, match=said):
         OrbOptions(**options)
 
@@ -257,8 +253,6 @@ def bound(orb: Any, name: str) -> Any:
 
 
 def test_a_name_server_finds_the_channel(naming: int, tmp_path: Path) -> None:
-    from mtosi_jms.bridge.corba import Orb
-
     where = {"ORBInitRef.NameService": f"corbaloc::127.0.0.1:{naming}/NameService"}
     service = start_channel_process(tmp_path / "service", settings=where, arguments=["-registerName", "Alarms"])
     try:
