@@ -7,9 +7,10 @@ channel, which `corba` finds behind an ORB. The bridge does not handle loops and
 
 from __future__ import annotations
 
-from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
-from mtosi_jms.bridge._options import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions, EventLoss
+from mtosi_jms.bridge._keeper import LOSS_CLEARED, LOSS_OCCURRED, BridgeOptions, EventLoss
 from mtosi_jms.bridge.admin import (
+    Bridge,
+    BridgeFactory,
     BridgeStatus,
     ExternalEndpoint,
     ExternalEndpointRole,

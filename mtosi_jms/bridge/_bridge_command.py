@@ -41,7 +41,7 @@ from mtosi_jms.bridge import (
     JMSDestinationType,
     MessageType,
 )
-from mtosi_jms.bridge._options import LossMapper, Mapper
+from mtosi_jms.bridge._keeper import LossMapper, Mapper
 from mtosi_jms.bridge.endpoints import Channel
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.broker import default_channel_folder

@@ -7,10 +7,11 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from mtosi_jms.bridge._bridge import Bridge, BridgeFactory
 from mtosi_jms.bridge._java import JavaOrb
 from mtosi_jms.bridge._objects import Handler, Servant, Thrown, Write
 from mtosi_jms.bridge.admin import (
+    Bridge,
+    BridgeFactory,
     ExternalEndpoint,
     ExternalEndpointErrorCode,
     ExternalEndpointRole,

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from mtosi_jms.bridge._keeper import Keeper
-from mtosi_jms.bridge._options import BridgeOptions
+from mtosi_jms.bridge._keeper import BridgeOptions, Keeper
 from mtosi_jms.bridge.endpoints import Channel, EventSink, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.bridge.omg import event_of

@@ -12,8 +12,7 @@ from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
-from mtosi_jms.bridge._keeper import Keeper
-from mtosi_jms.bridge._options import BridgeOptions, EventLoss
+from mtosi_jms.bridge._keeper import BridgeOptions, EventLoss, Keeper
 from mtosi_jms.bridge.endpoints import Channel, EventSource, FlowStyle, Grouping, OnDisconnected
 from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent
 from mtosi_jms.bridge.qos import SEQUENCE_NUMBER, Duplicates, is_acknowledged, number_of

@@ -21,11 +21,11 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.bridge._bridge import BridgeFactory
 from mtosi_jms.bridge._java import JavaOrb, OrbOptions
 from mtosi_jms.bridge._objects import Remote
 from mtosi_jms.bridge._offered import OfferedFactory
 from mtosi_jms.bridge._proxies import CorbaSink, CorbaSource, KeptConnections, KeptProxy, qos_of, set_qos
+from mtosi_jms.bridge.admin import BridgeFactory
 from mtosi_jms.bridge.cdr import addresses_of, code_set_of
 from mtosi_jms.bridge.endpoints import FlowStyle, Grouping, QoS
 from mtosi_jms.closing import Closeable

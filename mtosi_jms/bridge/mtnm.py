@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from mtosi_jms.binding.profile import TopicCategory
 from mtosi_jms.bridge import _mtnm_tables as tables
+from mtosi_jms.bridge._keeper import EventLoss
 from mtosi_jms.bridge._mtnm_objects import attributes, complete_for_4_0, created, route
 from mtosi_jms.bridge._mtnm_values import (
     Field,
@@ -35,7 +36,6 @@ from mtosi_jms.bridge._mtnm_values import (
     native_name,
     object_type,
 )
-from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.events import StructuredEvent, TCKind
 from mtosi_jms.errors import ConfigError, EventError
 from mtosi_jms.exchange.messages import moment

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from mtosi_jms.bridge._keeper import EventLoss
 from mtosi_jms.bridge._mtnm_values import Item, Reading
 from mtosi_jms.bridge._objects import Raised, Remote, Servant
-from mtosi_jms.bridge._options import EventLoss
 from mtosi_jms.bridge.corba import CorbaChannel, Orb
 from mtosi_jms.bridge.events import TCKind, TypeCode
 from mtosi_jms.closing import Closeable
