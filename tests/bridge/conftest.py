@@ -13,7 +13,7 @@ from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jars import fetch_client
 
 from ..processes import Program
-from .ems import compiled_ems
+from .ems import compiled_ems, with_orb
 
 AT_ONCE = {"jacorb.notification.consumer.backout_interval": 50, "jacorb.retry_interval": 20}
 """Milliseconds until what was refused comes again."""
@@ -76,12 +76,8 @@ def ems_command(java: Any, jacorb_jars: list[Path]) -> list[str]:
 def naming(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[int]:
     """The port of JacORB's naming service."""
     port = free_ports(1)[0]
-    properties = {"OAIAddr": "127.0.0.1", "OAPort": port, "jacorb.naming.ior_filename": tmp_path / "naming.ior"}
-    orb = {"ORBClass": "org.jacorb.orb.ORB", "ORBSingletonClass": "org.jacorb.orb.ORBSingleton"}
-    defined = [f"-Dorg.omg.CORBA.{name}={value}" for name, value in orb.items()]
-    defined += [f"-D{name}={value}" for name, value in properties.items()]
-    jars = ":".join(map(str, jacorb_jars))
-    command = [str(find_java()), *defined, "-cp", jars, "org.jacorb.naming.NameServer"]
+    program = [str(find_java()), "-cp", ":".join(map(str, jacorb_jars)), "org.jacorb.naming.NameServer"]
+    command = with_orb(program, f"OAPort={port}", f"jacorb.naming.ior_filename={tmp_path / 'naming.ior'}")
     process = BrokerProcess(command, tmp_path, Endpoints({"giop": port}, "", ""))
     try:
         process.wait_until_ready()

@@ -17,6 +17,13 @@ ORB = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingl
 USER, PASSWORD = "nms", "s3cr3t-of-nms"
 
 
+def with_orb(command: Sequence[str], *properties: str) -> list[str]:
+    """The command of a Java program, with JacORB's ORB on loopback."""
+    defined = [f"-Dorg.omg.CORBA.{one}" for one in ORB]
+    quiet = ("-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0", *(f"-D{one}" for one in properties))
+    return [command[0], *defined, *quiet, *command[1:]]
+
+
 def compiled_ems(java: Any, jacorb: Sequence[Path]) -> list[str]:
     """The command that runs it. `java`: the JDK. `jacorb`: JacORB's jars."""
     sources, path = (HERE / "mtnm.idl", HERE / "Ems.java"), os.pathsep.join(map(str, jacorb))
@@ -29,11 +36,7 @@ def compiled_ems(java: Any, jacorb: Sequence[Path]) -> list[str]:
         java.javac("-nowarn", "-cp", path, "-sourcepath", folder / "stubs", "-d", folder, sources[1])
 
     classes = once("Ems", (compiler, [one.read_bytes() for one in sources]), make)
-    defined = [f"-Dorg.omg.CORBA.{one}" for one in ORB]
-    return [
-        *("java", "-XX:TieredStopAtLevel=1", *defined, "-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0"),
-        *("-cp", f"{path}{os.pathsep}{classes}", "Ems"),
-    ]
+    return with_orb(["java", "-XX:TieredStopAtLevel=1", "-cp", f"{path}{os.pathsep}{classes}", "Ems"])
 
 
 class Ems(Program):

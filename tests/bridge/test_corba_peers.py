@@ -1,14 +1,16 @@
-"""Acknowledgement over CORBA: a channel of JacORB's servants in a process of its own, with the specification's stubs.
+"""Java programs as peers, with the stubs of the specification: a channel that acknowledges, and a client of bridges.
 
 JacORB's notification service does not have the interfaces of acknowledgement.
 """
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 from typing import Any as Anything
 
 import pytest
@@ -19,20 +21,19 @@ from mtosi_jms.bridge.events import RefusedEvent, any_of
 from mtosi_jms.bridge.qos import qos
 from mtosi_jms.errors import UnsupportedQoS
 from mtosi_jms.jms import Queue
+from mtosi_jms.testing import MemoryChannel
 from mtosi_jms.transport import Backoff, connect
 
 from ..processes import Program
 from .bridges import MANY, ONE, PULL, PUSH, RELIABLE, SOON, STYLES, TYPES, World, number, to_channel, to_jms
+from .ems import with_orb
 
 ASKED = {**RELIABLE, **qos(Retries=2, RetryInterval=2_000_000)}
 
 
 @pytest.fixture(scope="module")
 def command(java: Anything, jacorb_jars: list[Path]) -> list[str]:
-    found: list[str] = java.compiled(Path(__file__).with_name("AckChannel.java"), jacorb_jars)
-    defined = ("ORBClass=org.jacorb.orb.ORB", "ORBSingletonClass=org.jacorb.orb.ORBSingleton")
-    own = [f"-Dorg.omg.CORBA.{one}" for one in defined]
-    return [found[0], *own, "-DOAIAddr=127.0.0.1", "-Djacorb.log.default.verbosity=0", *found[1:]]
+    return with_orb(java.compiled(Path(__file__).with_name("AckChannel.java"), jacorb_jars))
 
 
 class Served(World):
@@ -186,3 +187,33 @@ def test_jacorbs_service_has_no_acknowledgement(orb: Anything, jacorb_address: s
             with pytest.raises(UnsupportedQoS):
                 factory.create_bridge(*to_jms(style, grouping))
     channel.close()
+
+
+SAID = """\
+made 0 of 1
+status 1
+ALARMS
+0
+status 0
+BridgeAlreadyStarted
+status 1
+BridgeInactive
+InvalidExternalEndPoints 0
+BridgeNotFound
+left 0
+"""
+
+
+@pytest.mark.obligation(
+    "000-B9", "000-B10", "000-B11", "000-B12", "000-B16", "000-B17", "000-B19", "000-B20", "000-B21", "000-B23",
+    "000-X15", "ENC7",
+)  # fmt: skip
+def test_a_java_client_handles_bridges(orb: Any, java: Any, jacorb_jars: list[Path], tmp_path: Path) -> None:
+    command = java.compiled(Path(__file__).with_name("BridgeClient.java"), jacorb_jars)
+    factory = BridgeFactory({0: MemoryChannel()}, {"": lambda: connect("memory:")})
+    try:
+        ior = orb.offer(factory)
+        done = subprocess.run([*with_orb(command), ior], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    finally:
+        factory.close()
+    assert (done.stdout, done.returncode) == (SAID, 0), done.stderr
