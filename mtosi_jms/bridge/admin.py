@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from mtosi_jms.bridge._keeper import BridgeOptions, EventLoss
 from mtosi_jms.bridge._to_channel import JmsToChannel
@@ -164,7 +164,7 @@ _NO_CHANNEL: Final = ExternalEndpointErrorCode.INVALID_CHANNELID.value
 _NO_DESTINATION: Final = ExternalEndpointErrorCode.INVALID_JMSDESTINATION.value
 
 
-class Bridge:
+class Bridge(Closeable):
     """Forwards from one source to one sink (000-B2). A `BridgeFactory` makes it; at first it is stopped (000-B14).
 
     Threads may share it. It keeps no persistent state (000-T4).
@@ -295,11 +295,7 @@ class Bridge:
         if self._destroyed:
             raise IllegalStateError(f"bridge {self._id} is destroyed")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.destroy()
+    close = destroy
 
 
 class BridgeFactory(Closeable):
@@ -370,11 +366,10 @@ class BridgeFactory(Closeable):
         return found
 
     def close(self) -> None:
-        for bridge_id in self.get_all_bridges():
-            with self._lock:
-                found = self._bridges.get(bridge_id)
-            if found is not None:
-                found.destroy()
+        with self._lock:
+            left = list(self._bridges.values())
+        for one in left:
+            one.destroy()
 
     def _forget(self, bridge_id: int) -> None:
         with self._lock:
