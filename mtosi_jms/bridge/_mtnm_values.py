@@ -175,7 +175,7 @@ class Reading:
         """A text."""
         kind, it = item.type.kind, item.value
         if kind is TCKind.string and isinstance(it, str):
-            return self.clean(it, item.path)
+            return it if it.isascii() and is_text(it) else self.clean(it, item.path)
         if isinstance(it, bytes):
             self.note(FindingKind.FORM, item.path, "is octets, not a string")
             return self.clean(it.decode("latin-1"), item.path)

@@ -713,7 +713,11 @@ def _fixed(message: JmsMessage) -> tuple[str, str, str]:
 
 def _standard(message: JmsMessage, left: int | None) -> dict[str, Any]:
     """The fields of the variable header that follow from the message's headers."""
-    return {one.name: one.value for one in _header_of(message, _RULES, left, None)}
+    persistent = message.delivery_mode is DeliveryMode.PERSISTENT
+    found = {one.name: one.value for one in (_RELIABLE if persistent else _UNRELIABLE, _PRIORITIES[message.priority])}
+    if left is not None:
+        found["Timeout"] = _timeout(left).value
+    return found
 
 
 def _by_names(message: JmsMessage, left: int | None) -> StructuredEvent:
