@@ -23,6 +23,7 @@ from mtosi_jms.stubs.fmw.hdr import Header
 STEERING = {
     "mtosi_codegen.passes.groups._TooLargeError",
     "mtosi_jms.bridge._objects.Raised",
+    "mtosi_jms.bridge._objects.Thrown",
     "mtosi_jms.exchange._dispatcher.Abandoned",
     "mtosi_jms.exchange._reply_writer.ProviderError",
     "mtosi_jms.exchange._reply_writer.WithheldError",
