@@ -17,9 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtosi_codegen import cli_deploy, cli_proof, cli_templates, report
-from mtosi_codegen.pipeline import Result, generate
-from mtosi_codegen.wanted import UNKNOWN
+from mtosi_codegen import cli_deploy, cli_proof, report
+from mtosi_codegen.pipeline import UNKNOWN, Result, generate
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
 from mtosi_jms.cli.arguments import local, nearest
 from mtosi_jms.cli.parsing import SHOWING, Parser, commands_of, complete, shown_as, write_manual
@@ -121,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         else:
             command.add_argument("--json", action="store_true", help="print JSON")
     cli_deploy.add_parser(commands)
-    cli_templates.add_parser(commands)
+    cli_deploy.add_templates(commands)
     cli_proof.add_parsers(commands, _names, _package)
     shown = commands.add_parser("help", help="explain a command; write pages for man")
     shown.add_argument("about", nargs="?", metavar="COMMAND")

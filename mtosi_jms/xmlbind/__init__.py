@@ -13,7 +13,7 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MtosiFault
 from mtosi_jms.xmlbind import _simpletypes
-from mtosi_jms.xmlbind._doctype import plain_doctype, refuse_doctype, refuse_dtd
+from mtosi_jms.xmlbind._canonical import Scopes, attributes_of
 from mtosi_jms.xmlbind._encoder import Writer, encode_object
 from mtosi_jms.xmlbind._encodings import DECLARATION, codec_named, declared_name, declares_utf8, in_utf8, self_described
 from mtosi_jms.xmlbind._grammar import names_of
@@ -34,11 +34,15 @@ from mtosi_jms.xmlbind._parser import (
     make_parser,
     may_have_attributes,
     parse_xml,
+    plain_doctype,
     read_document,
+    refuse_doctype,
+    refuse_dtd,
     refuse_nodes,
     syntax_error,
     to_bytes,
 )
+from mtosi_jms.xmlbind._plan import Names, escape_text, forbidden_character, is_text
 from mtosi_jms.xmlbind._reader import decode_root, without_comments
 from mtosi_jms.xmlbind._registry import (
     XSI_NIL,
@@ -51,7 +55,6 @@ from mtosi_jms.xmlbind._registry import (
     registered_packages,
     resolve_class,
 )
-from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind._simpletypes import *  # noqa: F403 - the names of the XSD built-in types
 from mtosi_jms.xmlbind._simpletypes import EnumType, ListType, SimpleType, UnionType
 from mtosi_jms.xmlbind._stream import iter_decode, iter_placed
@@ -72,7 +75,6 @@ from mtosi_jms.xmlbind._table import (
 )
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Extras, Kept, Leaf, Nil, RawXml, XmlEnum
 from mtosi_jms.xmlbind._walker import Around, Placed
-from mtosi_jms.xmlbind._writeplan import Names, escape_text, forbidden_character, is_text
 
 __all__ = [
     "ANY",

@@ -19,16 +19,11 @@ from mtosi_jms.xmlbind._arrange import arranged
 from mtosi_jms.xmlbind._encodings import DECLARATION
 from mtosi_jms.xmlbind._native import native_writer
 from mtosi_jms.xmlbind._objects import XmlObject, needed
-from mtosi_jms.xmlbind._plan import substitutes
-from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
-from mtosi_jms.xmlbind._simpletypes import SimpleType
-from mtosi_jms.xmlbind._table import ClassTable
-from mtosi_jms.xmlbind._values import Extras, Leaf, Nil, RawXml
-from mtosi_jms.xmlbind._writeplan import (
+from mtosi_jms.xmlbind._plan import (
     ANY,
+    KEEP,
     OBJECT,
-    PLAIN,
-    RAW_XML,
+    STRING,
     Between,
     Names,
     Out,
@@ -42,8 +37,13 @@ from mtosi_jms.xmlbind._writeplan import (
     has_forbidden,
     is_excused,
     is_text,
+    substitutes,
     write_plan,
 )
+from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
+from mtosi_jms.xmlbind._simpletypes import SimpleType
+from mtosi_jms.xmlbind._table import ClassTable
+from mtosi_jms.xmlbind._values import Extras, Leaf, Nil, RawXml
 
 _TAG = re.compile(rb"<[^\s/>]+")
 _NOTHING: Final = Extras()
@@ -140,7 +140,7 @@ class Writer:
                 except EncodeError as error:
                     raise error.inside(f"{out.name}[{index}]") from None
             return
-        if out.kind == PLAIN and type(value) is str:
+        if out.kind == STRING and type(value) is str:
             if "&" in value or "<" in value or ">" in value or "\r" in value:
                 value = escape_text(value)
             self.parts.append(f"{out.start}{value}{out.end}" if value else f"<{out.tag}/>")
@@ -155,7 +155,7 @@ class Writer:
             self._nil(out, value, excused=excused)
         elif out.kind == OBJECT:
             self._bound(out, value)
-        elif out.kind == RAW_XML:
+        elif out.kind == KEEP:
             self._raw(out, value)
         elif out.kind == ANY:
             self._free(value, out)

@@ -16,7 +16,6 @@ from lxml import etree
 from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
 from mtosi_jms.xmlbind._registry import XSI_NIL
 from mtosi_jms.xmlbind._simpletypes import SimpleType
-from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Nil
 
 _TEXT: Final = 4
@@ -58,27 +57,9 @@ class Itself(dict[Any, Any]):
         return text or ""
 
 
-class FastPlan:
-    """The facts about a class that the fast path uses.
-
-    Attributes:
-        slots: by Clark name: field, code, position, the position that the next element must exceed (for a list one less
-            than its own), target. None until the class is first used.
-    """
-
-    __slots__ = ("able", "cls", "plan", "required", "slots")
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.able = is_plain(plan)
-        self.cls = plan.cls
-        self.required = plan.required
-        self.slots: dict[Any, tuple[str, int, int, int, Any]] | None = None
-
-    def fill(self) -> dict[Any, tuple[str, int, int, int, Any]]:
-        slots = {tag: _fast_slot(slot) for tag, slot in self.plan.slots.items()}
-        self.slots = slots
-        return slots
+def _filled(plan: Plan) -> dict[Any, tuple[str, int, int, int, Any]]:
+    plan.fast = {tag: _fast_slot(slot) for tag, slot in plan.slots.items()}
+    return plan.fast
 
 
 def _fast_slot(slot: Slot) -> tuple[str, int, int, int, Any]:
@@ -99,33 +80,13 @@ def _object(slot: Slot) -> tuple[int, Any]:
     if plan.text is not None:
         known = Itself() if plan.text.kind == STRING else Known(plan.text.target)
         return _TEXT, (plan.cls, plan.text.name, known)
-    inner = fast_plan(slot.target)
-    return (OBJECT, inner) if inner.able else (KEEP, slot)
-
-
-def is_plain(plan: Plan) -> bool:
-    """Whether the content of a class is a sequence of known elements, so that the fast path can read it.
-
-    The class may also have a wildcard: its elements are unknown to the fast path, so objects with such elements are
-    read by the slow path. Every resource has a wildcard for the ITU's states, which hardly any document uses.
-    """
-    free = {wild.name for wild in plan.wildcards}
-    counted = [name for name, _, _ in plan.bounded if name not in free]
-    known = bool(plan.slots) or not free
-    return plan.ordered and known and not counted and plan.mixed is None and plan.text is None
-
-
-def fast_plan(table: ClassTable) -> FastPlan:
-    if table.fast is None:
-        table.fast = FastPlan(plan_of(table))
-    made: FastPlan = table.fast
-    return made
+    return (OBJECT, plan) if plan.able else (KEEP, slot)
 
 
 # This is one loop on purpose: a function call in it would cost time for each element of an inventory. All objects take
 # their elements from one iterator over the document. If a leaf has children, some elements are left over at the end.
 def read_fast(  # noqa: C901, PLR0912
-    element: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Any
+    element: etree._Element, elements: Iterator[etree._Element], plan: Plan, reader: Any
 ) -> Any:
     """Return the object of an element without attributes.
 
@@ -141,7 +102,7 @@ def read_fast(  # noqa: C901, PLR0912
     text = element.text
     if text is not None and text.strip(BLANKS):
         raise Odd
-    slots = plan.slots or plan.fill()
+    slots = plan.fast or _filled(plan)
     attributed = reader.attributed
     values: dict[str, Any] = {}
     last = -1
@@ -179,8 +140,8 @@ def read_fast(  # noqa: C901, PLR0912
     return plan.cls(**values)
 
 
-def _with_attributes(child: etree._Element, elements: Iterator[etree._Element], plan: FastPlan, reader: Any) -> Any:
-    slot = plan.plan.slots[str(child.tag)]
+def _with_attributes(child: etree._Element, elements: Iterator[etree._Element], plan: Plan, reader: Any) -> Any:
+    slot = plan.slots[str(child.tag)]
     if slot.kind in (OBJECT, KEEP):
         return _other(child, elements, slot, reader)
     if slot.field.nillable and child.items() == [(XSI_NIL, "true")] and not child.text:

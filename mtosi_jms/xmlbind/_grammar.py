@@ -25,13 +25,16 @@ class Grammar:
         names: its fields, in the order of the model, each once.
         joins: whether values of different fields may stand together in a round of a repeated sequence, or a field has
             several places, so that it matters which value goes where.
+        interleaved: whether a repeated group has several fields, or a field several places.
     """
 
     def __init__(self, model: Group) -> None:
         self.model = model
         every = list(names_of(model))
         self.names = tuple(dict.fromkeys(every))
-        self.joins = len(every) > len(self.names) or _joins(model, repeated=False)
+        several = len(every) > len(self.names)
+        self.joins = several or _mixes(model, ("seq",), repeated=False)
+        self.interleaved = several or _mixes(model, ("seq", "choice", "all"), repeated=False)
         self._letters = {name: chr(_FIRST_LETTER + number) for number, name in enumerate(self.names)}
         self._pattern = re.compile(self._expression(model, repeated=False))
 
@@ -171,12 +174,13 @@ def _bounds(item: Any, *, repeated: bool) -> tuple[int, int | None]:
     return (0, 1 if repeated else None) if isinstance(item, str) else (item[1], item[2])
 
 
-def _joins(group: Group, *, repeated: bool) -> bool:
+def _mixes(group: Group, kinds: tuple[str, ...], *, repeated: bool) -> bool:
+    """Whether a repeated group of some kinds has several fields."""
     kind, _, most, items = group
-    repeated = repeated or most is None or most > 1
-    if repeated and kind == "seq" and len(set(names_of(group))) > 1:
+    repeated = repeated or kind == "all" or most is None or most > 1
+    if repeated and kind in kinds and len(set(names_of(group))) > 1:
         return True
-    return any(_joins(item, repeated=repeated) for item in items if is_group(item))
+    return any(_mixes(item, kinds, repeated=repeated) for item in items if is_group(item))
 
 
 def _without(group: Group, counts: Mapping[str, int]) -> Group:

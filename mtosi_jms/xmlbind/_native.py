@@ -23,17 +23,15 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, DecodeError, MtosiError
 from mtosi_jms.namespaces import split_clark
+from mtosi_jms.xmlbind._canonical import Scopes
 from mtosi_jms.xmlbind._issues import Issues, XmlWarning
 from mtosi_jms.xmlbind._objects import XmlObject, find_element
 from mtosi_jms.xmlbind._parser import XmlLimits, make_parser
-from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Plan, Slot, plan_of
+from mtosi_jms.xmlbind._plan import KEEP, LEAF, OBJECT, STRING, Out, Plan, Slot, plan_of, write_plan
 from mtosi_jms.xmlbind._reader import Reader, named_type
-from mtosi_jms.xmlbind._scopes import Scopes
 from mtosi_jms.xmlbind._simpletypes import EnumType, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import NIL, Extras
-from mtosi_jms.xmlbind._writeplan import OBJECT as WRITTEN_OBJECT
-from mtosi_jms.xmlbind._writeplan import PLAIN, SIMPLE, Out, write_plan
 
 VARIABLE: Final = "MTOSI_JMS_CORE"
 """The environment variable that chooses the core: `python` or `native`."""
@@ -179,8 +177,8 @@ def _absent(cls: Any, plan: Plan, names: Sequence[str]) -> list[tuple[Any, int]]
 
 def _out_data(out: Out, numbers: dict[str, int]) -> dict[str, Any]:
     qualified = isinstance(out.target, SimpleType) and out.target.qualified
-    abstract = out.kind == WRITTEN_OBJECT and out.target.abstract
-    known = out.kind in (PLAIN, SIMPLE, WRITTEN_OBJECT)
+    abstract = out.kind == OBJECT and out.target.abstract
+    known = out.kind in (STRING, LEAF, OBJECT)
     return {
         "field": numbers[out.name],
         "start": f"<{out.tag}>",
@@ -190,8 +188,8 @@ def _out_data(out: Out, numbers: dict[str, int]) -> dict[str, Any]:
         "least": out.field.min,
         "most": out.field.max,
         "is_odd": not known or qualified or abstract or out.field.max == 0,
-        "simple": out.target if out.kind == SIMPLE else None,
-        "object": out.target if out.kind == WRITTEN_OBJECT else None,
+        "simple": out.target if out.kind == LEAF else None,
+        "object": out.target if out.kind == OBJECT else None,
         "source": out,
     }
 

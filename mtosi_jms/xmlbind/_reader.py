@@ -16,12 +16,12 @@ from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.masking import MASK
 from mtosi_jms.namespaces import XSD, XSI, clark, split_clark
 from mtosi_jms.xmlbind._arrange import OUT_OF_ORDER, held
-from mtosi_jms.xmlbind._fast import NOT_PLAIN, FastPlan, fast_plan, read_fast
+from mtosi_jms.xmlbind._canonical import Scopes, attributes_of
+from mtosi_jms.xmlbind._fast import NOT_PLAIN, read_fast
 from mtosi_jms.xmlbind._issues import Issues, shown
 from mtosi_jms.xmlbind._objects import XmlObject, find_element, find_simple, find_type
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, STRING, Plan, Slot, Wildcard, plan_of
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE
-from mtosi_jms.xmlbind._scopes import Scopes, attributes_of
 from mtosi_jms.xmlbind._simpletypes import ListType, SimpleType
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._values import BLANKS, NIL, Anchor, Extras, Kept, Leaf, Nil, RawXml
@@ -85,7 +85,7 @@ class Reader:
         self.issues = issues
         self.attributed = attributed
         self.scopes = Scopes() if scopes is None else scopes
-        self._failures: dict[FastPlan, int] = {}
+        self._failures: dict[Plan, int] = {}
 
     def root(self, element: etree._Element, cls: type[XmlObject] | None, package: str | None = None) -> Any:
         if cls is None:
@@ -132,7 +132,7 @@ class Reader:
         return self._plain(element, table)
 
     def _plain(self, element: etree._Element, table: ClassTable) -> Any:
-        plan = fast_plan(table)
+        plan = plan_of(table)
         failures = self._failures.get(plan, 0)
         # A peer whose objects are odd makes all of them odd. After some failures the fast path is only tried sometimes.
         if not plan.able or (failures >= _PATIENCE and failures % _RETRY):
@@ -152,9 +152,9 @@ class Reader:
         del self.issues.found[before:]
         return self.slowly(element, table)
 
-    def _simple(self, element: etree._Element, plan: FastPlan) -> Any:
+    def _simple(self, element: etree._Element, plan: Plan) -> Any:
         """Return the object of an element with simple content if the value of its text is known; otherwise None."""
-        slot = plan.plan.text
+        slot = plan.text
         if slot is None or len(element) or len(plan.required) > 1:
             return None
         value: Any = (element.text or "") if slot.kind == STRING else slot.target.known.get(element.text)

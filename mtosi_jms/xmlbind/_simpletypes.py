@@ -200,7 +200,7 @@ class SimpleType:
         known: values of known texts, for the fast path.
     """
 
-    __slots__ = ("_format", "_parse", "_quick", "arrow", "collapse", "facets", "known", "name", "plain")
+    __slots__ = ("_format", "_parse", "_quick", "arrow", "collapse", "facets", "known", "name", "parts", "plain")
 
     def __init__(
         self,
@@ -229,6 +229,7 @@ class SimpleType:
         self.collapse = collapse
         self.facets = facets
         self.known: dict[str | None, Any] = {}
+        self.parts: tuple[SimpleType, ...] = ()
         self.plain = parse is lexical.parse_string and not collapse and facets is None
 
     def exact(self, text: str) -> Any:
@@ -247,13 +248,10 @@ class SimpleType:
         return value, self.facets.problem(value, text) if self.facets else None
 
     def format(self, value: Any) -> str:
-        """The text of a value.
+        """The text of a value. Raises TypeError: a value of another type; ValueError: outside the facets."""
+        return self._within(value, self._format(value))
 
-        Raises:
-            TypeError: a value of another type.
-            ValueError: outside the facets.
-        """
-        text = self._format(value)
+    def _within(self, value: Any, text: str) -> str:
         if self.facets and (problem := self.facets.problem(value, text)):
             raise ValueError(problem)
         return text
@@ -307,7 +305,9 @@ class SimpleType:
         return self.facets.problem(value, text) if self.facets else None
 
     def bind(self, root: str) -> None:
-        """Set the package to which paths in the type are relative."""
+        """Set the package to which paths in the type, and in the types that it is made of, are relative."""
+        for part in self.parts:
+            part.bind(root)
 
     def restrict(self, name: str, facets: Facets) -> SimpleType:
         """Return this type with more facets."""
@@ -457,11 +457,7 @@ class UnionType(SimpleType):
         kinds = {member.arrow for member in members}
         arrow = kinds.pop() if len(kinds) == 1 else "string"
         super().__init__("union", str, str, arrow=arrow, collapse=False)
-        self.members = members
-
-    def bind(self, root: str) -> None:
-        for member in self.members:
-            member.bind(root)
+        self.members = self.parts = members
 
     def exact(self, text: str) -> Any:
         value, problem = self.lenient(text)
@@ -486,37 +482,30 @@ class UnionType(SimpleType):
 
     def to_plain(self, value: Any) -> Any:
         """Return the plain value of the first member type from which the union makes the same value again."""
-        for member in self.members:
-            try:
-                plain = member.to_plain(value)
-                if self.from_plain(plain) == value:
-                    return plain
-            except (TypeError, ValueError, ArithmeticError):
-                continue
-        raise ValueError(f"{value!r:.60} fits none of the types of the union")
+
+        def plain_in(member: SimpleType) -> Any:
+            plain = member.to_plain(value)
+            if self.from_plain(plain) != value:
+                raise ValueError("another value")
+            return plain
+
+        return self._first(plain_in, value)
 
     def from_plain(self, plain: Any) -> Any:
         """Return the value of text in the union; for other plain values, that of the first type that accepts it."""
         if isinstance(plain, str):
             return self.lenient(plain)[0]
-        for member in self.members:
-            try:
-                return member.from_plain(plain)
-            except (TypeError, ValueError, ArithmeticError):
-                continue
-        raise ValueError(f"{plain!r:.60} fits none of the types of the union")
+        return self._first(lambda member: member.from_plain(plain), plain)
 
     def format(self, value: Any) -> str:
         """Return the text of a value in the first member type that can write it."""
+        return self._within(value, self._first(lambda member: member.format(value), value))
+
+    def _first(self, act: Callable[[SimpleType], Any], value: Any) -> Any:
         for member in self.members:
-            try:
-                text = member.format(value)
-            except (TypeError, ValueError):
-                continue
-            if self.facets and (problem := self.facets.problem(value, text)):
-                raise ValueError(problem)
-            return text
-        raise ValueError(f"{value!r} fits none of the types of the union")
+            with suppress(TypeError, ValueError, ArithmeticError):
+                return act(member)
+        raise ValueError(f"{value!r:.60} fits none of the types of the union")
 
 
 class ListType(SimpleType):
@@ -540,16 +529,13 @@ class ListType(SimpleType):
     def __init__(self, item: SimpleType, facets: Facets | None = None) -> None:
         super().__init__(f"list of {item.name}", str, str, arrow="list", facets=facets)
         self.item = item
-
-    def bind(self, root: str) -> None:
-        self.item.bind(root)
+        self.parts = (item,)
 
     def exact(self, text: str) -> Any:
         if _collapsed(text) != text:
             raise ValueError("not the form that we write")
         values = [self.item.exact(part) for part in text.split(" ")] if text else []
-        if self.facets and (problem := self.facets.problem(values, text)):
-            raise ValueError(problem)
+        self._within(values, text)
         return values
 
     def lenient(self, text: str) -> tuple[Any, str | None]:
@@ -577,10 +563,7 @@ class ListType(SimpleType):
         parts = [self.item.format(part) for part in value]
         if any(not part or _BLANKS.search(part) for part in parts):
             raise ValueError("an item of a list must neither be empty nor hold blanks")
-        text = " ".join(parts)
-        if self.facets and (problem := self.facets.problem(value, text)):
-            raise ValueError(problem)
-        return text
+        return self._within(value, " ".join(parts))
 
 
 class GivenType(SimpleType):
@@ -596,12 +579,10 @@ class GivenType(SimpleType):
     def __init__(self, inner: SimpleType, default: str | None, fixed: str | None) -> None:
         super().__init__(inner.name, str, str, arrow=inner.arrow, collapse=inner.collapse, facets=Facets())
         self.inner = inner
+        self.parts = (inner,)
         self._default = default
         self._fixed = fixed
         self._wanted: Any = None
-
-    def bind(self, root: str) -> None:
-        self.inner.bind(root)
 
     @property
     def default(self) -> str:

@@ -13,11 +13,10 @@ from lxml import etree
 
 from mtosi_jms.compression import DAMAGED, damages, decompress
 from mtosi_jms.errors import ConfigError, MalformedXmlError
-from mtosi_jms.xmlbind._doctype import refuse_doctype
 from mtosi_jms.xmlbind._issues import Once, XmlWarning
 from mtosi_jms.xmlbind._native import native_stream
 from mtosi_jms.xmlbind._objects import XmlObject
-from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, XmlLimits, make_pull_parser, syntax_error
+from mtosi_jms.xmlbind._parser import DEFAULT_LIMITS, XmlLimits, make_pull_parser, refuse_doctype, syntax_error
 from mtosi_jms.xmlbind._table import ClassTable
 from mtosi_jms.xmlbind._walker import Placed, Walker, declared
 

@@ -175,8 +175,7 @@ class ClassTable:
         block: the derivations, `extension` or `restriction`, that a type named by xsi:type may not have.
         any_attribute: the namespaces that each xsd:anyAttribute admits, in the form of `ANY`; all of them must admit an
             attribute.
-        plan, fast, writing: the compiled forms for reading, for its fast path and for writing; None until `plan_of`,
-            `fast_plan` and `write_plan` make them.
+        plan, writing: the compiled forms for reading and for writing; None until `plan_of` and `write_plan` make them.
     """
 
     def __init__(
@@ -209,7 +208,6 @@ class ClassTable:
         self.block = block
         self.cls: type[Any]
         self.plan: Any = None
-        self.fast: Any = None
         self.writing: Any = None
         for item in self.own:
             item.owner = module

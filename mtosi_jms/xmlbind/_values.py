@@ -13,9 +13,8 @@ from lxml import etree
 
 from mtosi_jms.errors import ConfigError, MalformedXmlError
 from mtosi_jms.masking import MASK, is_secret, shown_half_made
-from mtosi_jms.xmlbind._canonical import canonical
+from mtosi_jms.xmlbind._canonical import Scopes, canonical
 from mtosi_jms.xmlbind._parser import XmlLimits, make_parser, parse_xml
-from mtosi_jms.xmlbind._scopes import Scopes
 
 BLANKS: Final = " \t\r\n"
 """The white space of XML; further white space of Python is text in XML."""

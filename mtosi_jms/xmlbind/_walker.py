@@ -20,11 +20,10 @@ from lxml import etree
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.errors import DecodeError, ForbiddenXmlError
 from mtosi_jms.namespaces import SOAP11, SOAP12, split_clark
-from mtosi_jms.xmlbind._doctype import refuse_dtd
 from mtosi_jms.xmlbind._issues import Issues, Once
 from mtosi_jms.xmlbind._names import DistinguishedNameMixin
 from mtosi_jms.xmlbind._objects import XmlObject, find_element
-from mtosi_jms.xmlbind._parser import Declared, XmlLimits, make_parser, syntax_error, too_deep, too_many
+from mtosi_jms.xmlbind._parser import Declared, XmlLimits, make_parser, refuse_dtd, syntax_error, too_deep, too_many
 from mtosi_jms.xmlbind._plan import KEEP, OBJECT, Slot, plan_of
 from mtosi_jms.xmlbind._reader import Keeper, Reader, decode_root
 from mtosi_jms.xmlbind._registry import XSI_NIL, XSI_TYPE

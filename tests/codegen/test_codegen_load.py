@@ -12,7 +12,7 @@ import pytest
 from mtosi_codegen import generate
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.load import Sources, load
-from mtosi_codegen.load.rivals import looks_stale
+from mtosi_codegen.load.locate import looks_stale
 from mtosi_jms.compression import NOT_REGULAR
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.namespaces import XSD

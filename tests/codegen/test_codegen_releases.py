@@ -20,7 +20,7 @@ from mtosi_codegen import Result, generate, write
 from mtosi_codegen.mend import mend
 from mtosi_codegen.proof.instances import Maker, Stock
 from mtosi_codegen.proof.oracle import Oracle
-from mtosi_codegen.proof.roundtrip import round_trip
+from mtosi_codegen.proof.verify import round_trip
 from mtosi_jms import xmlbind
 from mtosi_jms.namespaces import XML
 

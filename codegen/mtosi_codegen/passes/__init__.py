@@ -1,4 +1,4 @@
-"""The passes from schema components to the model that is rendered, one file each; `run` has their order."""
+"""The passes from schema components to the model that is rendered, `run` has their order."""
 
 from __future__ import annotations
 
@@ -7,17 +7,13 @@ from mtosi_codegen.passes import (
     bases,
     classes,
     content,
-    cycles,
     derivation,
-    faults,
     groups,
     modules,
     names,
     operations,
     order,
     prune,
-    simple_elements,
-    substitution,
     values,
 )
 
@@ -30,12 +26,12 @@ def run(model: Model) -> None:
     bases.run(model)  # what derives from what
     content.run(model)  # fields and content models
     derivation.run(model)  # own and inherited fields
-    substitution.run(model)  # heads and members
-    simple_elements.run(model)  # references to elements of simple type
+    derivation.substitution(model)  # heads and members
+    derivation.simple_elements(model)  # references to elements of simple type
     operations.run(model)  # operations and the classes of their messages
-    faults.run(model)  # kinds of faults
+    operations.faults(model)  # kinds of faults
     prune.run(model)  # only what the chosen operations need
     modules.run(model)  # one for each namespace, one for each service
     names.run(model)  # Python names
-    cycles.run(model)  # modules that must share a home
-    order.run(model)  # definitions after what they need
+    order.cycles(model)  # modules that must share a home
+    order.order(model)  # definitions after what they need

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mtosi_codegen.findings import Finding
 from mtosi_codegen.model import Operation, Service
-from mtosi_codegen.wanted import names_of, require
+from mtosi_codegen.pipeline import names_of, require
 
 Role = Literal["request", "response", "fault"]
 

@@ -11,7 +11,7 @@ from xmlschema.validators import XsdFacet, XsdList, XsdSimpleType, XsdUnion
 from xmlschema.validators.facets import XsdEnumerationFacets, XsdPatternFacets
 
 from mtosi_codegen.passes.values import INTEGERS, TEXTS
-from mtosi_codegen.proof.patterns import matching_text
+from mtosi_codegen.proof.values import matching_text
 from mtosi_codegen.render.values import constant_of
 from mtosi_codegen.xsd.model import LENGTHS, RANGES
 from mtosi_jms import xmlbind

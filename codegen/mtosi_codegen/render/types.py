@@ -10,9 +10,8 @@ from types import SimpleNamespace
 from typing import Final
 
 from mtosi_codegen.model import ClassDef, EnumClass, FaultDef, Field, TypeModule
-from mtosi_codegen.passes.cycles import private_name
 from mtosi_codegen.passes.names import SHADOWED
-from mtosi_codegen.passes.order import bases_first
+from mtosi_codegen.passes.order import bases_first, private_name
 from mtosi_codegen.render.layout import python
 from mtosi_codegen.render.values import Names, builtin, path_of, table_entry, table_model, table_type
 

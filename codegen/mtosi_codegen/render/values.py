@@ -20,7 +20,7 @@ from mtosi_codegen.model import (
     UnionValue,
     Value,
 )
-from mtosi_codegen.passes.cycles import private_name
+from mtosi_codegen.passes.order import private_name
 from mtosi_codegen.passes.values import INTEGERS, builtin_of
 from mtosi_codegen.render.layout import python, tuple_of
 
