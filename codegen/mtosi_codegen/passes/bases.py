@@ -6,7 +6,7 @@ from typing import Final
 
 from mtosi_codegen.model import RAW, ClassDef, Field, Model, ObjectValue
 from mtosi_codegen.passes.values import Values, given
-from mtosi_codegen.qnames import undefined
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import ComplexType, Element, QName, SimpleType
 from mtosi_jms.namespaces import TMF854
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from mtosi_codegen.model import RAW, ClassDef, Field, Model, ModelGroup, ModelItem, ObjectValue, Value
 from mtosi_codegen.passes.values import ANY_SIMPLE, Values, given
-from mtosi_codegen.qnames import undefined
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import (
     ONCE,
     AnyAttribute,

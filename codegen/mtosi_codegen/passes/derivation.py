@@ -14,7 +14,7 @@ from mtosi_codegen.model import (
     Value,
 )
 from mtosi_codegen.passes.values import builtin_of, is_text
-from mtosi_codegen.qnames import undefined
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import ComplexType, Element, QName
 
 

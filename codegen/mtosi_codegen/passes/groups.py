@@ -11,7 +11,7 @@ from typing import Final
 
 from mtosi_codegen.findings import Findings
 from mtosi_codegen.model import Model
-from mtosi_codegen.qnames import undefined
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import (
     AnyAttribute,
     Attribute,

@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from mtosi_codegen.model import ClassDef, FaultDef, Field, Model, ModelGroup, ModelItem, ObjectValue, Operation, Service
-from mtosi_codegen.qnames import undefined
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import QName
 
 _CLOSE: Final = 0.75

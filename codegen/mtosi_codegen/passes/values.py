@@ -19,7 +19,7 @@ from mtosi_codegen.model import (
     UnionValue,
     Value,
 )
-from mtosi_codegen.qnames import undefined
+from mtosi_codegen.undefined import undefined
 from mtosi_codegen.xsd.model import LENGTHS, RANGES, ComplexType, Given, Place, QName, SimpleType
 from mtosi_codegen.xsd.soap_encoding import ENCODINGS, in_schema, is_array
 from mtosi_jms import xmlbind
