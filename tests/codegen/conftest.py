@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mtosi_codegen import Result, generate, write
+from mtosi_codegen.cli import main
 from mtosi_jms.xmlbind import _registry as registry
 
 Files = Mapping[str, str | bytes]
@@ -76,6 +77,25 @@ ASK = {
     '<s:address location="jms://somewhere/Oracle"/></w:port></w:service>',
 }
 """The pieces of a WSDL with the one operation `ask`."""
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command; exit code, standard output, standard error."""
+
+    def call(*argv: object) -> tuple[int, str, str]:
+        try:
+            code = main([str(argument) for argument in argv])
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err
+
+    return call
 
 
 @pytest.fixture

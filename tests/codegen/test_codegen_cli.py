@@ -6,37 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mtosi_codegen import cli
-from mtosi_codegen.cli import main
 from mtosi_codegen.render import MARK
 
-from .conftest import ASK, MESSAGES, wsdl, xsd
+from .conftest import ASK, MESSAGES, Run, wsdl, xsd
 
 HERE = Path(__file__).parent
 SOURCES = str(HERE / "sources")
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command; exit code, standard output, standard error."""
-
-    def call(*argv: str) -> tuple[int, str, str]:
-        try:
-            code = main(argv)
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
 
 
 def test_generate_then_check(run: Run, tmp_path: Path) -> None:

@@ -12,30 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtosi_codegen import generate
-from mtosi_codegen.cli import main
 from mtosi_codegen.deploy import deploy
 from mtosi_codegen.write import write_files
 from mtosi_jms.errors import SchemaError
 from mtosi_jms.jms import NamingContext, Queue
 
-from .conftest import ASK, MESSAGES, wsdl
+from .conftest import ASK, MESSAGES, Run, wsdl
 
 pytestmark = pytest.mark.obligation("P22")
 Tree = Callable[[Mapping[str, str | bytes]], Path]
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command; exit code, standard output, standard error."""
-
-    def call(*argv: object) -> tuple[int, str, str]:
-        code = main([str(argument) for argument in argv])
-        out, err = capsys.readouterr()
-        assert "Traceback" not in err
-        return code, out, err
-
-    return call
 
 
 def addresses(folder: Path) -> dict[str, str]:

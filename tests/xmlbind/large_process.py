@@ -53,7 +53,26 @@ PORTS, CHANNELS = 4, 2_500
 """Each element has ports, and the first of each element far more channels than the others: lists are long and short."""
 
 
-class Response(io.RawIOBase):
+class Pieces(io.RawIOBase):
+    """A stream of pieces that are made as it is read."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._buffer = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._buffer:
+            self._buffer = next(filter(None, self._pieces), b"")
+        count = min(len(buffer), len(self._buffer))
+        buffer[:count] = self._buffer[:count]
+        self._buffer = self._buffer[count:]
+        return count
+
+
+class Response(Pieces):
     """The response, nowhere whole.
 
     Attributes:
@@ -67,19 +86,7 @@ class Response(io.RawIOBase):
         self.count = self.checksum = self.size = 0
         self._limit = size
         self._placed = placed
-        self._pieces = self._made()
-        self._buffer = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._buffer:
-            self._buffer = next(self._pieces, b"")
-        count = min(len(buffer), len(self._buffer))
-        buffer[:count] = self._buffer[:count]
-        self._buffer = self._buffer[count:]
-        return count
+        super().__init__(self._made())
 
     def _made(self) -> Iterator[bytes]:
         yield self._piece(HEAD)
@@ -109,27 +116,11 @@ class Response(io.RawIOBase):
             yield self._ctp.format(number=number, domain=number % 64)
 
 
-class Packed(io.RawIOBase):
-    """What a stream gives, compressed as it is read."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._packer = zlib.compressobj(1, wbits=31)
-        self._buffer = b""
-        self._done = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._buffer and not self._done:
-            data = self._stream.read(1 << 16)
-            self._done = not data
-            self._buffer = self._packer.compress(data) if data else self._packer.flush()
-        count = min(len(buffer), len(self._buffer))
-        buffer[:count] = self._buffer[:count]
-        self._buffer = self._buffer[count:]
-        return count
+def packed(stream: IO[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, wbits=31)
+    while data := stream.read(1 << 16):
+        yield packer.compress(data)
+    yield packer.flush()
 
 
 def main() -> None:
@@ -138,7 +129,7 @@ def main() -> None:
     response = Response(size, placed=way == "iter_placed", odd=form == "odd")
     source = cast("IO[bytes]", io.BufferedReader(response, 1 << 16))
     if form == "gzip":
-        source = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BufferedReader(Packed(source), 1 << 16)))
+        source = cast("IO[bytes]", gzip.GzipFile(fileobj=io.BufferedReader(Pieces(packed(source)), 1 << 16)))
     started = time.perf_counter()
     count = checksum = 0
     for name in _names(way, source, strict=form != "odd"):
