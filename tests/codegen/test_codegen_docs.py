@@ -217,12 +217,6 @@ def test_a_service_that_failed_has_a_page(build: Callable[..., Result]) -> None:
     assert "element-unresolved" in Page(files["findings.html"]).text
 
 
-def test_examples(profile: Result) -> None:
-    files = pages(profile, lambda service, operation: {"request": f"<{service.name} {operation.name}>"})
-    assert "<pre>&lt;NotificationConsumer notify&gt;</pre>" in files["services/fmw.notification_consumer.html"]
-    assert "<pre>" not in "".join(pages(profile).values())
-
-
 def test_the_command_makes_examples(root: Path, tmp_path: Path) -> None:
     assert main(["docs", str(root / "wsdl" / "ManagedElementRetrieval.wsdl"), "--out", str(tmp_path)]) == 0
     page = Page((tmp_path / "services" / "mri.managed_element_retrieval.html").read_text(encoding="utf-8"))
@@ -251,16 +245,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert (out / "types" / "mine.html").exists(), "not ours"
     assert not (out / "types" / "former.html").exists(), "of an earlier run"
     assert "listOrders" not in (out / "services" / "com_example.shop.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "made"), [((), 1, True), (("--strict",), 1, False), (("--operations", "no"), 2, False)]
-)
-def test_exit_codes(tree: Any, tmp_path: Path, more: tuple[str, ...], code: int, made: bool) -> None:
-    folder = tree({"good.xsd": xsd('<x:element name="e" type="x:int"/>'), "bad.xsd": "<x:schema"})
-    out = tmp_path / "pages"
-    assert main(["docs", str(folder), "--out", str(out), *more]) == code
-    assert (out / "index.html").exists() == made
 
 
 def test_sources_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from mtosi_codegen import Result, compare, generate
 from mtosi_codegen.cli import main
-from mtosi_codegen.render.layout import WIDTH, fold, python
+from mtosi_codegen.render.layout import WIDTH, fold
 from mtosi_codegen.render.templates import built_in
 from mtosi_jms.errors import SchemaError
 
@@ -61,10 +61,6 @@ def test_another_base_class_and_one_more_import(made: Make) -> None:
     assert "\nfrom acme import base as _acme\n" in text
     classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.decorator_list]
     assert {ast.unparse(node.bases[0]) for node in classes} == {"_acme.Base"}
-
-
-def test_an_empty_folder_changes_nothing(made: Make) -> None:
-    assert made({}).files == generate([SOURCES]).files
 
 
 def test_files_of_ones_own(made: Make) -> None:
@@ -225,10 +221,3 @@ def inside(text: str) -> str:
 def test_what_has_no_place_to_fold_stays(line: str) -> None:
     assert fold(line) == line
     assert fold(f'"""One\n\n{line}\n"""') == f'"""One\n\n{line}\n"""'
-
-
-def test_values_as_python_writes_them() -> None:
-    assert python('a"\\\n') == '"a\\"\\\\\\n"'
-    assert python(["a"]) == '("a",)'
-    assert python(["a", "b"]) == '("a", "b")'
-    assert python({"a": "b"}) == '{"a": "b"}'

@@ -68,8 +68,8 @@ def documents(folder: Path) -> list[bytes]:
     write(folder / "bindcases", result.files)
     sys.path.insert(0, str(folder))
     importlib.import_module("bindcases")
-    declared = _module(TESTS / "xmlbind" / "conftest.py")._declared
-    return [declared(case.xml).encode() for case in _module(TESTS / "xmlbind" / "test_cases.py").CASES] + envelopes()
+    doc = _module(TESTS / "xmlbind" / "conftest.py").doc
+    return [doc(case.xml) for case in _module(TESTS / "xmlbind" / "test_cases.py").CASES] + envelopes()
 
 
 def sources() -> list[bytes]:
