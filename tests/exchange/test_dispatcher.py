@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +14,7 @@ from mtosi_jms.soap import Envelope, Header, parse
 from mtosi_jms.stubs.fmw.hdr import (
     CommunicationPatternType,
     CommunicationStyleType,
-    CompressionEnumType,
-    CompressionTypeType,
     MessageTypeType,
-    PackingEnumType,
-    PackingTypeType,
 )
 from mtosi_jms.stubs.fmw.msg import CommLossFault
 from mtosi_jms.stubs.fmw.nam import name
@@ -32,7 +25,7 @@ from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieva
 from mtosi_jms.stubs.nra.alm import Alarm
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 
-from .conftest import NE7, FaultyEms, SmallEms, numbers
+from .conftest import FaultyEms, SmallEms, numbers
 
 ALL = mer.GetAllManagedElementsRequest()
 EVENT = Notify(topic="Fault", message=NotifyMessage(common_event_information=[Alarm(object_type="ME")]))
@@ -138,19 +131,6 @@ def test_an_unknown_operation_is_a_fault_that_blames_the_requestor(version: str,
     assert [type(error) for error in errors] == [ProtocolError]
 
 
-@pytest.mark.parametrize("kind", ["RESPONSE", "ERROR", "fault"])
-def test_what_is_no_request_gets_no_answer_and_is_reported(kind: str) -> None:
-    """Two ends that answer each other's answers would never stop."""
-    ems, errors = SmallEms(), list[BaseException]()
-    dispatcher = Dispatcher([ems], on_error=errors.append)
-    if kind == "fault":
-        wire = Envelope.bare_fault(MtosiFault("no"), None).to_bytes()
-    else:
-        wire = request(ALL, msg_type=MessageTypeType(kind))
-    assert answer(dispatcher, wire) == []
-    assert (ems.contexts, [type(error) for error in errors]) == ([], [ProtocolError])
-
-
 def test_an_unknown_notification_gets_no_answer_and_is_reported() -> None:
     errors: list[BaseException] = []
     dispatcher = Dispatcher([SmallEms()], on_error=errors.append)
@@ -224,60 +204,6 @@ def test_an_abandoned_request_gets_no_answer(who: str) -> None:
         send_all(Dispatcher(services).dispatch(parse(wire)), give_up if who == "sender" else sent.append)
     assert sent == []
     assert ems.steps == (["NE-1", "NE-2", "closed"] if who == "sender" else [])
-
-
-@pytest.mark.obligation("C18")
-def test_a_bulk_response_is_a_file_and_one_reply(tmp_path: Path) -> None:
-    target = tmp_path / "all.xml"
-    wire = request(
-        ALL,
-        "BulkResponse",
-        file_location_uri=target.as_uri(),
-        compression_type=CompressionTypeType(value=CompressionEnumType.NO_COMPRESSION),
-        packing_type=PackingTypeType(value=PackingEnumType.NO_PACKING),
-    )
-    reply = one(Dispatcher([SmallEms(4)], bulk_folders=tmp_path), wire)
-    assert (reply.header.file_location_uri, reply.header.communication_pattern) == (target.as_uri(), "BulkResponse")
-    assert numbers(reply.body) == []
-    assert numbers(parse(target.read_bytes()).body) == [1, 2, 3, 4]
-    refused = one(Dispatcher([SmallEms(4)]), wire)
-    assert "BulkResponse is not done by this supplier" in refused.fault.reason
-
-
-@pytest.mark.obligation("C52")
-@pytest.mark.parametrize("version", ["1.1", "1.2"])
-def test_replies_have_the_soap_version_of_the_request(version: str) -> None:
-    dispatcher = Dispatcher([SmallEms(3)])
-    wires = [
-        request(ALL, version=version),
-        request(ALL, "MultipleBatchResponse", requested_batch_size=1, version=version),
-        request(mer.GetManagedElementRequest(me_ref=NE7), version=version),
-    ]
-    assert [reply.version for wire in wires for reply in answer(dispatcher, wire)] == [version] * 5
-
-
-def test_many_threads_share_a_dispatcher() -> None:
-    """As an HTTP endpoint would use it: bytes in, bytes out."""
-
-    class Echo(ManagedElementRetrieval.Supplier):
-        def get_all_managed_elements(self, request: Any, context: RequestContext) -> Iterator[ManagedElementType]:
-            for number in range(1, int(str(request.md_or_mlsn_ref).removeprefix("MD=")) + 1):
-                yield ManagedElementType(name=name(f"ME=NE-{number}"))
-
-    dispatcher = Dispatcher([Echo()])
-
-    def post(number: int) -> list[list[int]]:
-        body = mer.GetAllManagedElementsRequest(md_or_mlsn_ref=name(f"MD={number}"))
-        wire = request(body, "MultipleBatchResponse", requested_batch_size=3, correlation_id=f"case-{number}")
-        replies = answer(dispatcher, wire)
-        assert {reply.header.correlation_id for reply in replies if reply.header} == {f"case-{number}"}
-        return [numbers(reply.body) for reply in replies]
-
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(post, range(1, 60)))
-    assert [[*itertools.chain(*batches)] for batches in found] == [
-        list(range(1, number + 1)) for number in range(1, 60)
-    ]
 
 
 @pytest.mark.parametrize(
