@@ -39,6 +39,7 @@ def sizes(batches: Any) -> list[int]:
         pytest.param({"requested_batch_size": -1}, HeaderError, "requestedBatchSize", id="R15c"),
         pytest.param({"priority": "10"}, HeaderError, "priority", id="T2.12"),
         pytest.param({"msg_type": None}, HeaderError, "msgType", id="R13a"),
+        pytest.param({"nonsense": 1}, ConfigError, "nonsense", id="no field"),
         pytest.param({"reply_to_uri": "jms/Nowhere"}, NamingError, "jms/Nowhere", id="R16c"),
     ],
 )

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 import mtosi_jms as mtosi
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import (
-    ConfigError,
     DecodeError,
     EnvelopeError,
     ExchangeError,
@@ -325,13 +324,6 @@ def test_a_call_may_want_an_error_where_its_requestor_does_not() -> None:
     with exchange(on_conflict="keep_first") as pair:
         _, error = ask(pair, "blocking", numbers, lambda first, second: [*first[:2], *second], on_conflict="error")
     assert isinstance(error, ProtocolError)
-
-
-def test_what_there_is_to_choose() -> None:
-    with pytest.raises(ConfigError, match="on_conflict"), exchange(on_conflict="newest"):
-        pass
-    with pytest.raises(ConfigError, match="on_conflict"):
-        CallOptions(on_conflict="newest")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("died", range(len(BEFORE) + 1))

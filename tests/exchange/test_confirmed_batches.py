@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mtosi_jms as mtosi
-from mtosi_jms.errors import ConfigError, MtosiFault, ResourceLimitError, TransportError
+from mtosi_jms.errors import MtosiFault, ResourceLimitError, TransportError
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
 from mtosi_jms.stubs.nrf.me import ManagedElementType
 from mtosi_jms.testing import SUPPLIER, Asked, Pair, exchange
@@ -130,9 +130,3 @@ def test_a_request_is_acknowledged_after_its_partials_are_confirmed() -> None:
         gate.release_all()
         retrieval.get_managed_element(me_ref=NE1)
         assert pair.provider.held() <= 1, "the first request is done with, or the second would not be answered"
-
-
-@pytest.mark.parametrize("window", [0, -1])
-def test_a_window_lets_something_through(answering: Answering, window: int) -> None:
-    with pytest.raises(ConfigError, match="window"):
-        answering.start(SmallEms(), send_window=window)

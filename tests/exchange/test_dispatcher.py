@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, EncodeError, MtosiError, MtosiFault, ProtocolError
+from mtosi_jms.errors import ConfigError, EncodeError, MtosiFault, ProtocolError
 from mtosi_jms.exchange import Abandoned, Dispatcher, send_all
 from mtosi_jms.service import RequestContext
 from mtosi_jms.soap import Envelope, Header, parse
@@ -204,20 +204,6 @@ def test_an_abandoned_request_gets_no_answer(who: str) -> None:
         send_all(Dispatcher(services).dispatch(parse(wire)), give_up if who == "sender" else sent.append)
     assert sent == []
     assert ems.steps == (["NE-1", "NE-2", "closed"] if who == "sender" else [])
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (Equipment, "services: Equipment is a class; give an instance, Equipment()"),
-        (ALL, "services: GetAllManagedElementsRequest is not a supplier class; derive it from the stub's Supplier"),
-    ],
-)
-def test_something_else_among_the_services(given: Any, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        Dispatcher([given])
-    assert str(caught.value) == said
-    assert isinstance(caught.value, MtosiError)
 
 
 def test_without_services_everything_is_refused() -> None:

@@ -255,25 +255,6 @@ def test_requests_that_come_in_turn_keep_their_own_headers() -> None:
     assert len(own) == len(heard) - 3  # four of them have the id that their call gave
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "field"),
-    [
-        ({"priority": -1}, HeaderError, "priority"),
-        ({"header": {"nonsense": 1}}, ConfigError, "nonsense"),
-        ({"time_to_live": -1}, ConfigError, "time_to_live"),
-        ({"timeout": -1}, ConfigError, "timeout"),
-        ({"gap_timeout": 0}, ConfigError, "gap"),
-    ],
-)
-def test_call_options_out_of_range_send_nothing(
-    options: Any, error: type[Exception], field: str, mtosi_exchange: Any
-) -> None:
-    pair = mtosi_exchange()
-    with pytest.raises(error, match=field):
-        pair.stub(ManagedElementRetrieval).get_managed_element(me_ref=NE1, options=CallOptions(**options))
-    assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
-
-
 @pytest.mark.obligation("C25")
 @pytest.mark.parametrize("size", ["2147483648", "4294967295"])
 def test_a_batch_size_beyond_an_integer_is_not_echoed(mtosi_exchange: Any, size: str) -> None:

@@ -18,7 +18,6 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.errors import (
-    ConfigError,
     IllegalStateError,
     IncompleteBatchError,
     InvalidDestinationError,
@@ -370,15 +369,6 @@ def test_what_came_of_an_incomplete_reply(way: str) -> None:
     assert told.startswith("5 batches came within ")
     assert "missing batches 4;" in str(caught.value)
     assert sorted(caught.value.batches) == [5, 6]
-
-
-@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
-def test_no_time_at_all_is_refused(timeout: float) -> None:
-    with exchange() as pair:
-        with pytest.raises(ConfigError, match="more than 0"):
-            pair.stub(ManagedElementRetrieval).get_all_managed_elements(timeout=timeout)
-        with pytest.raises(ConfigError, match="more than 0"):
-            pair.stub(NotificationConsumer).notify(topic="T", message=EVENT, timeout=timeout)
 
 
 def test_the_time_of_a_call_wins_over_that_of_its_options() -> None:

@@ -128,11 +128,6 @@ def test_a_batch_that_comes_again_with_another_content_ends_the_sequence(number:
     assert (machine.state, machine.counts.conflicts, fail.held) == (BatchState.BROKEN, 1, {3: "b3"})
 
 
-def test_there_are_two_things_to_do_about_a_conflict() -> None:
-    with pytest.raises(ConfigError, match="on_conflict must be 'error' or 'keep_first'"):
-        BatchRules(on_conflict="ignore")  # type: ignore[arg-type]
-
-
 @pytest.mark.obligation("C23")
 class TestBase:
     def test_auto_is_complete_at_one_to_n_and_a_zero_after_that_is_an_orphan(self) -> None:

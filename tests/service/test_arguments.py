@@ -15,7 +15,7 @@ import pytest
 
 import mtosi_jms as mtosi
 import mtosi_jms.stubs
-from mtosi_jms.errors import ConfigError, EncodeError, HeaderError, MtosiError
+from mtosi_jms.errors import ConfigError, EncodeError, MtosiError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.namespaces import clark
 from mtosi_jms.patterns import Timeouts
@@ -53,6 +53,8 @@ def pair(mtosi_exchange: Any) -> Pair:
 ROLES: dict[str, Callable[[Any], Any]] = {
     "Requestor": lambda given: Requestor(given, sender_uri="jms/RequestorOS"),
     "Supplier": lambda given: Supplier(given, SUPPLIER, [Ems()]),
+    "Publisher": lambda given: mtosi.Publisher(given, {"Fault": "topic:X"}, sender_uri="jms/OS"),
+    "Subscriber": lambda given: mtosi.Subscriber(given, "topic:X"),
 }
 
 
@@ -222,13 +224,6 @@ def test_the_size_of_a_batch(pair: Pair, given: Any) -> None:
         if given is not None:
             file = functools.partial(operation.bulk, file_location_uri="file:///all.xml")
             assert refusal(lambda file=file: file(batch_size=given)) == said  # type: ignore[misc]
-    assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
-
-
-@pytest.mark.parametrize("given", [-1, 2**31])
-def test_a_size_that_the_header_cannot_say(pair: Pair, given: int) -> None:
-    operation = pair.stub(ManagedElementRetrieval).get_all_managed_elements
-    assert "requestedBatchSize" in refusal(lambda: operation.objects(batch_size=given), HeaderError)
     assert (pair.provider.held(), pair.requestor.pending) == (0, 0)
 
 

@@ -255,12 +255,6 @@ def test_topics_that_are_no_table(wrong: Any, connection: Any) -> None:
         Publisher(connection, wrong, sender_uri="jms/EmsOS")
 
 
-def test_a_url_is_no_connection(topics: dict[str, str]) -> None:
-    wrong: Any = "memory:"
-    with pytest.raises(ConfigError, match="Publisher: 'memory:' is a URL; give a connection"):
-        Publisher(wrong, topics, sender_uri="jms/EmsOS")
-
-
 def test_one_event_is_no_list_of_events(publisher: Publisher) -> None:
     wrong: Any
     for wrong in (alarm(), TCA):
