@@ -9,7 +9,7 @@ import pytest
 
 from mtosi_jms.binding import BindingProfile
 from mtosi_jms.binding.mapping import to_jms
-from mtosi_jms.errors import HeaderError, IncompleteBatchError, MtosiFault, NamingError
+from mtosi_jms.errors import ConfigError, HeaderError, IncompleteBatchError, MtosiFault, NamingError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.jms import DeliveryMode, JmsMessage, NamingContext, Queue, Topic
 from mtosi_jms.patterns import Timeouts
