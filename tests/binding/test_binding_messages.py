@@ -210,35 +210,9 @@ def test_bytes_are_read_with_a_warning() -> None:
     assert envelope.header.msg_name == "x"
 
 
-@pytest.mark.parametrize("encoding", ["ISO-8859-1", "UTF-16", "utf-8", "US-ASCII", "windows-1252", "martian"])
-def test_a_text_message_is_unicode_whatever_its_declaration_says(encoding: str) -> None:
-    data = f'<?xml version="1.0" encoding="{encoding}"?>{document("<h:msgName>naïve €</h:msgName>")}'.encode()
-    if encoding == "US-ASCII":
-        data = data.replace("naïve €".encode(), b"na&#239;ve &#8364;")
-    envelope = from_jms(JmsMessage(body=data))
-    assert envelope.header is not None
-    assert envelope.header.msg_name == "naïve €"
-    assert parse(envelope.to_bytes()).header == envelope.header
-    envelope.header.msg_name = "ü"
-    assert parse(envelope.to_bytes()).header == envelope.header
-
-
-def test_a_bytes_message_is_in_the_encoding_that_it_declares() -> None:
-    text = f'<?xml version="1.0" encoding="ISO-8859-1"?>{document("<h:msgName>naïve</h:msgName>")}'
-    envelope = from_jms(JmsMessage(body=text.encode("latin-1"), message_type=MessageType.BYTES))
-    assert envelope.header is not None
-    assert envelope.header.msg_name == "naïve"
-
-
 @pytest.mark.parametrize(
     ("body", "error"), [(b"", MalformedXmlError), (b"\xff<a/>", MalformedXmlError), (b"<a/>", EnvelopeError)]
 )
 def test_what_is_no_envelope(body: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         from_jms(JmsMessage(body=body))
-
-
-@pytest.mark.parametrize("size", [10**5000, -1], ids=["huge", "negative"])
-def test_a_batch_size_that_no_property_can_hold(size: int) -> None:
-    with pytest.raises(HeaderError, match="R15c"):
-        to_jms(request(requested_batch_size=size), BODY, names=NAMES)

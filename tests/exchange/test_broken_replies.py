@@ -29,7 +29,6 @@ from mtosi_jms.errors import (
     ProtocolError,
 )
 from mtosi_jms.jms import DeliveryMode, JmsMessage
-from mtosi_jms.jms.message import MessageType
 from mtosi_jms.patterns import Timeouts
 from mtosi_jms.service import CallOptions
 from mtosi_jms.stubs.fmw.nam import name
@@ -167,20 +166,6 @@ def test_a_reply_that_does_not_fit_is_a_warning_or_in_strict_mode_an_error() -> 
         stub = pair.stub(ManagedElementRetrieval)
         with pytest.raises(DecodeError):
             stub.get_managed_element(me_ref=NE1)
-
-
-@pytest.mark.obligation("O1")
-def test_a_bytes_message_is_taken_with_a_warning() -> None:
-    """O1."""
-    seen: list[Any] = []
-
-    def tamper(replies: list[JmsMessage]) -> list[JmsMessage]:
-        return [dataclasses.replace(one, message_type=MessageType.BYTES) for one in replies]
-
-    with exchange([SmallEms()], tamper=tamper) as pair:
-        stub = pair.stub(ManagedElementRetrieval)
-        assert stub.get_managed_element(me_ref=NE1, options=CallOptions(on_reply=seen.append)).me is not None
-    assert "O1" in [warning.rule for warning in seen[0].warnings]
 
 
 @pytest.mark.obligation("BAT10")

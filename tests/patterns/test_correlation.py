@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import threading
 from typing import Any
 
 import pytest
@@ -268,40 +267,3 @@ def test_shuffled_replies_never_cross_and_nothing_stays(seed: int, how: str) -> 
     assert (len(table), table.held) == (0, 0)
     assert sum(table.orphans.values()) == len(orphans)
     assert table.orphans[OrphanReason.UNKNOWN] == len(foreign)
-
-
-@pytest.mark.obligation("R3f")
-def test_sixteen_threads_under_the_callers_lock_never_cross() -> None:
-    """The table does no locking of its own; under the caller's lock threads cannot disturb each other (R3f)."""
-    lock = threading.Lock()
-    orphans: list[OrphanReply[str]] = []
-    table: PendingExchanges[str, str] = PendingExchanges(on_orphan=orphans.append)
-    got: dict[str, int] = {}
-
-    def work(thread: int) -> None:
-        dice = random.Random(thread)
-        ids = [f"{thread}-{number}" for number in range(200)]
-        for one in ids:
-            with lock:
-                table.open(one, one.upper() + "!")
-                table.sent(one, f"ID:{one}")
-        answers = [reply(one) if dice.random() < 0.5 else reply(None, f"ID:{one}") for one in ids]
-        dice.shuffle(answers)
-        for answer in [*answers, *answers[:10]]:
-            with lock:
-                found = table.match(answer)
-                if isinstance(found, Matched):
-                    one = found.exchange[:-1].lower()
-                    assert answer.correlation_id == one or answer.jms_correlation_id == f"ID:{one}"
-                    got[one] = got.get(one, 0) + 1
-                    table.close(one)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 16 * 200
-    assert set(got.values()) == {1}
-    assert len(table) == 0
-    assert len(orphans) == 16 * 10

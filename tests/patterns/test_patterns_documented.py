@@ -107,11 +107,6 @@ def test_both_machines_are_exchanges() -> None:
     assert [one.correlation_id for one in both] == ["a", "b"]
 
 
-def test_the_public_names_are_sorted_and_there() -> None:
-    assert patterns.__all__ == sorted(patterns.__all__)
-    assert all(hasattr(patterns, name) for name in patterns.__all__)
-
-
 def test_patterns_know_no_clock_thread_socket_or_client_library() -> None:
     allowed = {"__future__", "collections", "dataclasses", "enum", "hashlib", "re", "typing", "mtosi_jms"}
     folder = Path(patterns.__file__).parent

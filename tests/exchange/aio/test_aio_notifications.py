@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, IllegalStateError, SpoolError, XmlError
+from mtosi_jms.errors import IllegalStateError, SpoolError, XmlError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
 from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.spool import Inbox, InboxEntry
@@ -60,24 +60,6 @@ async def test_events_in_the_order_in_which_they_were_published(connection: Any,
         assert found == list(range(20))
     with pytest.raises(IllegalStateError):
         await anext(events)
-
-
-def test_the_iteration_ends_when_nothing_comes(connection: Any, publisher: Publisher) -> None:
-    async def work() -> list[int]:
-        with Subscriber(connection, TOPIC, timeout=0.05) as subscriber:
-            await publisher.aio.publish(alarm(1))
-            return [number_of(received) async for received in subscriber.aio]
-
-    assert run(work()) == [1]
-
-
-def test_what_cannot_be_published_is_raised(publisher: Publisher) -> None:
-    with pytest.raises(ConfigError, match="no topic for the category"):
-        run(publisher.aio.publish(alarm(1), category="Inventory"))
-    publisher.aio  # noqa: B018 - the same view again
-    publisher.close()
-    with pytest.raises(IllegalStateError, match="publisher is closed"):
-        run(publisher.aio.publish(alarm(1)))
 
 
 @pytest.mark.parametrize("awaited_again", [True, False])

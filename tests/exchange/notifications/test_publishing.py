@@ -81,13 +81,6 @@ def test_a_publisher_that_differs_is_refused(
     assert connection.provider.held() == 0
 
 
-@pytest.mark.obligation("R9c")
-def test_one_event_that_differs_is_enough(connection: Any, topics: dict[str, str]) -> None:
-    system = SystemProfile(attributes={"VendorEvent": {"EventType"}})  # type: ignore[dict-item]
-    with pytest.raises(ConfigError, match="VendorEvent: the publisher and its system differ"):
-        Publisher(connection, topics, sender_uri="jms/EmsOS", system=system, profile=BindingProfile())
-
-
 def test_other_switches_are_each_publishers_own(connection: Any, topics: Any) -> None:
     profile = BindingProfile(priority=7, ttl={"AlarmInformation": 1000})
     publisher = Publisher(connection, topics, sender_uri="jms/EmsOS", system=SystemProfile(), profile=profile)
