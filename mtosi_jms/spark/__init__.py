@@ -18,8 +18,7 @@ from mtosi_jms.spark._session import SPARK_MINIMUM, check_version, local_session
 
 if TYPE_CHECKING:
     from mtosi_jms.spark._engine import read_landing
-    from mtosi_jms.spark._frames import ledger, parse_messages
-    from mtosi_jms.spark._functions import register_functions
+    from mtosi_jms.spark._frames import ledger, parse_messages, register_functions
     from mtosi_jms.spark._message_stream import MessageStreamSource
     from mtosi_jms.spark._selector import PROPERTY_COLUMNS, selector_column
     from mtosi_jms.spark._source import InventorySource, stream_landing
@@ -76,7 +75,7 @@ _HOMES: Final = {
     "ledger": "mtosi_jms.spark._frames",
     "parse_messages": "mtosi_jms.spark._frames",
     "read_landing": "mtosi_jms.spark._engine",
-    "register_functions": "mtosi_jms.spark._functions",
+    "register_functions": "mtosi_jms.spark._frames",
     "plan_landing": "mtosi_jms.tables.landing",
     "selector_column": "mtosi_jms.spark._selector",
     "stream_landing": "mtosi_jms.spark._source",

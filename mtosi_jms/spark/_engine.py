@@ -1,10 +1,10 @@
-"""The plan of a landing as a table that Spark makes, for landings with many files or on other machines.
+"""A landing as Spark sees it: planned in this process or as a table that Spark makes, checked, and read.
 
     list -> look at each file -> read copies again -> settle by correlationId -> the plan
 
-The driver lists; the other steps make tables, and none of these passes through the driver. Spark's tasks call the
-functions of `tables.landing`, which also plan landings in one process, for each file and for the messages of each
-correlationId. They open the files by their paths, as any process does.
+Where Spark plans, the driver lists; the other steps make tables, and none of these passes through the driver. Spark's
+tasks call the functions of `tables.landing`, which also plan landings in one process, for each file and for the
+messages of each correlationId. They open the files by their paths, as any process does.
 """
 
 from __future__ import annotations
@@ -12,37 +12,50 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from abc import ABC, abstractmethod
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type
 
 from mtosi_jms.compression import scheme_of
-from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
-from mtosi_jms.spark._first_line import error_first
-from mtosi_jms.spark._writing import write_parquet
-from mtosi_jms.tables.checks import refusal
+from mtosi_jms.spark._known import planned_file
+from mtosi_jms.spark._workers import map_batches
+from mtosi_jms.tables import checks
+from mtosi_jms.tables.checks import Shown
 from mtosi_jms.tables.columns import full_schema
 from mtosi_jms.tables.envelope import RESPONSE
 from mtosi_jms.tables.files import SHELF, Reject, follow, list_files, local_path
-from mtosi_jms.tables.landing import Digested, PlannedFile, partition, read_digests, scan_path, settle
+from mtosi_jms.tables.landing import (
+    Digested,
+    Plan,
+    PlannedFile,
+    partition,
+    read_digests,
+    readable,
+    scan_path,
+    settle,
+)
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import ReplySequence, check_complete
+from mtosi_jms.tables.writer import count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_MANY: Final = 100_000
+"""Spark plans a landing with more files than this. Of fewer the driver is sooner done, and holds at most 170 MB."""
 _TEXT: Final = pa.string()
 _LONG: Final = pa.int64()
 _ARROW: Final = {str: _TEXT, int: _LONG, bool: pa.bool_(), dt.datetime: pa.timestamp("us", tz="UTC")}
@@ -83,33 +96,9 @@ _TASK_BYTES: Final = 64 * 1024 * 1024
 _TASK_FILES: Final = 50_000
 _ROWS: Final = 1000
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""A function that the workers run."""
-
-
-class Messages(ABC):
-    """Messages of a landing that Spark's tasks read."""
-
-    @abstractmethod
-    def body_tags(self) -> set[str]:
-        """The different body elements of the messages."""
-
-    @abstractmethod
-    def of_tags(self, tags: Iterable[str]) -> Messages:
-        """The messages with some body elements."""
-
-    @abstractmethod
-    def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
-        """Run a task over the files of the messages, and return the rows that it makes."""
-
-    def rows(self, options: SourceOptions) -> DataFrame:
-        """Return the rows of the messages."""
-        schema = full_schema(options)
-        return self.each_file(ReadFiles(options, schema), schema, options.partitions)
-
 
 @dataclass(frozen=True)
-class EnginePlan(Messages):
+class EnginePlan:
     """A landing that Spark has planned: a `Plan` whose files are rows of a table."""
 
     table: DataFrame
@@ -155,25 +144,29 @@ class EnginePlan(Messages):
     def of_tags(self, tags: Iterable[str]) -> EnginePlan:
         return replace(self, table=self.table.where(f.col("message.body_tag").isin(*tags)))
 
-    def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
-        files = _by_file(self.table.where("message is not null"))
-        return _map(_spread(files, most), task, schema)
+    def rows(self, options: SourceOptions) -> DataFrame:
+        """Return the rows of the messages."""
+        schema = full_schema(options)
+        return map_batches(self._files(options.partitions), partial(_read, options, schema), schema, options.stubs)
 
     def refusals(self, options: SourceOptions) -> list[Reject] | None:
         """Return why nothing can be read from any message; None if something can."""
-        tried = self.each_file(_Rows(_refusals, options, _REJECTS), _REJECTS)
+        tried = _step(_refusals, self._files(), options, _REJECTS)
         return None if tried.where("file is null").take(1) else [Reject(**row.asDict()) for row in tried.collect()]
 
     def reject_table(self) -> DataFrame:
         """The rejects as rows: file, line, reason."""
         return self._facts("reject")
 
+    def _files(self, most: int | None = None) -> DataFrame:
+        return _spread(_by_file(self.table.where("message is not null")), most)
+
     def _facts(self, column: str) -> DataFrame:
         return self.table.where(f.col(column).isNotNull()).select(f"{column}.*")
 
 
 @dataclass(frozen=True)
-class KnownMessages(Messages):
+class KnownMessages:
     """Messages that the driver has planned."""
 
     spark: SparkSession
@@ -186,25 +179,41 @@ class KnownMessages(Messages):
         wanted = set(tags)
         return replace(self, files=tuple(file for file in self.files if file.body_tag in wanted))
 
-    def each_file(self, task: Task, schema: pa.Schema, most: int | None = None) -> DataFrame:
-        parts = [_packed(map(_found_row, part)) for part in partition(self.files, most)]
+    def rows(self, options: SourceOptions) -> DataFrame:
+        schema = full_schema(options)
+        parts = [
+            zlib.compress(json.dumps([asdict(file) for file in part]).encode())
+            for part in partition(self.files, options.partitions)
+        ]
         # A range has one number in each of its partitions; the parts travel with the function that the tasks run.
         numbers = self.spark.range(0, max(1, len(parts)), 1, max(1, len(parts)))
-        return _map(numbers, _Parts(parts, task), schema)
+        return map_batches(numbers, partial(_read_parts, parts, options, schema), schema, options.stubs)
 
 
-def _found_row(message: PlannedFile) -> dict[str, Any]:
-    """Return a message as a row of `_FOUND`."""
-    return {"path": message.path, "size": message.size, "facts": {"messages": [asdict(message)]}}
+Messages: TypeAlias = EnginePlan | KnownMessages
+"""Messages of a landing that Spark's tasks read."""
 
 
-def _packed(rows: Iterable[dict[str, Any]]) -> bytes:
-    """Return rows of `_FOUND` as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, _FOUND, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        for batch in _batches(rows, _FOUND):
-            stream.write_batch(batch)
-    return bytes(sink.getvalue())
+def for_engine(options: SourceOptions) -> bool:
+    """Whether Spark plans a landing, because it is on other machines or has many files."""
+    if options.bulk_files:
+        return False
+    return not options.is_local or any(islice(list_files(options.paths, [], options.sieve), _MANY, None))
+
+
+def messages_of(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOptions) -> Messages:
+    """Return the messages of a plan that have to be read with these options."""
+    if isinstance(plan, EnginePlan):
+        return plan.readable(options)
+    return KnownMessages(spark, tuple(file for file in readable(plan, options) if options.reads(file.kind)))
+
+
+def check_readable(plan: Plan | EnginePlan, options: SourceOptions, shown: Shown = lambda reject: reject) -> None:
+    """Check that at least one message of a landing can be read, so that tables are not replaced by empty ones."""
+    if not isinstance(plan, EnginePlan):
+        checks.check_readable(plan, options, shown)
+    elif (refusals := plan.refusals(options)) is not None:
+        raise checks.nothing_readable(options, [*plan.rejects, *refusals], shown)
 
 
 def read_landing(
@@ -245,7 +254,7 @@ def read_landing(
         return rows
     facts = f.struct(f.lit(None).alias("messages"), f.array("reject").alias("rejects")).alias("facts")
     rejects = plan.table.where("reject is not null").select(f.lit("").alias("path"), facts)
-    return rows.unionByName(_map(rejects, ReadFiles(settings, schema), schema))
+    return rows.unionByName(map_batches(rejects, partial(_read, settings, schema), schema, settings.stubs))
 
 
 def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> EnginePlan:
@@ -254,10 +263,10 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
         raise ConfigError("the option bulkFiles is for landings that the driver plans: spark.read.format('mtosi')")
     if not hasattr(spark, "sparkContext"):
         raise ConfigError("Spark Connect: spark.read.format('mtosi').load(LANDING) plans a landing where the server is")
-    keep = _Keeper(scratch)
+    keep = partial(_keep, scratch)
     listed = keep("listed", _list(spark, options))
     files = listed.where("path is not null").select("path", "size")
-    scanned = keep("scanned", _map(_spread(files, None), _Rows(_look, options, _PLAN), _PLAN))
+    scanned = keep("scanned", _step(_look, _spread(files, None), options, _PLAN))
     messages = scanned.where("message is not null").select("path", "size", "message")
     copies = _copies(messages, options, keep)
     if options.first_batch == "auto":
@@ -276,13 +285,13 @@ def _list(spark: SparkSession, options: SourceOptions) -> DataFrame:
     return listed.dropDuplicates(["path", "reject"])  # paths and what globs match may overlap
 
 
-def _copies(messages: DataFrame, options: SourceOptions, keep: _Keeper) -> DataFrame:
+def _copies(messages: DataFrame, options: SourceOptions, keep: Callable[[str, DataFrame], DataFrame]) -> DataFrame:
     """Return the digests of the bodies of messages that have the same key as another message."""
     key = [f.col(f"message.{name}") for name in ("kind", "correlation_id", "batch_number")]
     keyed = messages.where("message.correlation_id is not null").groupBy(*key)
     groups = keyed.agg(f.collect_list(f.struct("path", "size", "message")).alias("copies"))
     several = groups.where(f.size("copies") > 1).select(f.explode("copies").alias("copy")).select("copy.*")
-    return keep("copies", _map(_by_file(several), _Rows(_digest, options, _DIGESTS), _DIGESTS))
+    return keep("copies", _step(_digest, _by_file(several), options, _DIGESTS))
 
 
 def _by_file(messages: DataFrame) -> DataFrame:
@@ -304,7 +313,7 @@ def _settled(messages: DataFrame, copies: DataFrame, options: SourceOptions) -> 
     alone = f.when(f.col("message.correlation_id").isNull(), f.col("message.path"))
     groups = joined.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
     rows = f.collect_list(f.struct(*joined.columns)).alias("messages")
-    return _map(groups.agg(rows).select("messages"), _Rows(_settle, options, _PLAN), _PLAN)
+    return _step(_settle, groups.agg(rows).select("messages"), options, _PLAN)
 
 
 def _spread(files: DataFrame, most: int | None) -> DataFrame:
@@ -318,25 +327,36 @@ def _tasks(spark: SparkSession, count: int, size: int) -> int:
     return max(math.ceil(size / _TASK_BYTES), math.ceil(count / _TASK_FILES), 2 * spark.sparkContext.defaultParallelism)
 
 
-def _map(rows: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
-    return rows.mapInArrow(task, from_arrow_schema(schema))
+def _keep(scratch: str | Path | None, name: str, rows: DataFrame) -> DataFrame:
+    """Store a table that is used more than once, in a folder or on the executors."""
+    if scratch is None:
+        return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
+    folder = f"{scratch}/{name}"
+    if scheme_of(folder) in ("", "file"):
+        write_parquet(rows, Path(local_path(folder, "the folder of the plan")))
+    else:
+        rows.write.mode("overwrite").parquet(folder)
+    return rows.sparkSession.read.schema(rows.schema).parquet(folder)
 
 
-class _Keeper:
-    """Stores tables that are used more than once, in a folder or on the executors."""
+def write_parquet(rows: DataFrame, folder: Path, *, by: Sequence[str] = ()) -> int:
+    """Write a table, and check that this process sees the rows that the tasks have written.
 
-    def __init__(self, scratch: str | Path | None) -> None:
-        self._scratch = scratch
-
-    def __call__(self, name: str, rows: DataFrame) -> DataFrame:
-        if self._scratch is None:
-            return rows.localCheckpoint(eager=True, storageLevel=StorageLevel.DISK_ONLY)
-        folder = f"{self._scratch}/{name}"
-        if scheme_of(folder) in ("", "file"):
-            write_parquet(rows, Path(local_path(folder, "the folder of the plan")))
-        else:
-            rows.write.mode("overwrite").parquet(folder)
-        return rows.sparkSession.read.schema(rows.schema).parquet(folder)
+    Executors on other machines write into a folder of their own if they do not share this one.
+    """
+    written = Observation()
+    counted = rows.observe(written, f.count(f.lit(1)).alias("rows"))
+    counted.write.mode("overwrite").partitionBy(*by).parquet(str(folder))
+    for checksum in folder.rglob(".*.crc"):
+        checksum.unlink()
+    wanted, found = int(written.get["rows"]), count_rows(folder)
+    if found != wanted:
+        raise SpoolError(
+            str(folder),
+            f"Spark's tasks wrote {wanted:,} rows, and {found:,} are there; nothing was replaced. The executors must "
+            "share this folder: mount it at the same path on all machines",
+        )
+    return wanted
 
 
 def _sequence(row: dict[str, Any]) -> ReplySequence:
@@ -350,33 +370,19 @@ def _pylist(rows: DataFrame) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-# The following classes and functions are what the workers run.
+# The following functions are what the workers run, each a step of planning or reading.
+
+Step: TypeAlias = Callable[[Iterable[pa.RecordBatch], SourceOptions], Iterable[dict[str, Any]]]
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Gives files that the driver knows to a task: those parts whose numbers come in."""
-
-    parts: list[bytes]
-    task: Task
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = (number for batch in batches for number in batch.column(0).to_pylist() if number < len(self.parts))
-        return self.task(batch for number in numbers for batch in pa.ipc.open_stream(self.parts[number]))
+def _step(step: Step, rows: DataFrame, options: SourceOptions, schema: pa.Schema) -> DataFrame:
+    return map_batches(rows, partial(_rows, step, options, schema), schema, options.stubs)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Makes rows with some columns by one of the functions below, each a step of planning."""
-
-    step: Callable[[Iterable[pa.RecordBatch], SourceOptions], Iterable[dict[str, Any]]]
-    options: SourceOptions
-    schema: pa.Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with error_first():
-            load_stubs(self.options.stubs)
-            yield from _batches(self.step(batches, self.options), self.schema)
+def _rows(
+    step: Step, options: SourceOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return _batches(step(batches, options), schema)
 
 
 def _look(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator[dict[str, Any]]:
@@ -406,7 +412,7 @@ def _digest(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterat
 def _refusals(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator[dict[str, Any]]:
     """Say of each message why nothing can be read from it; nulls if something can."""
     for file in documents(batches):
-        reject = refusal(file, options)
+        reject = checks.refusal(file, options)
         yield {} if reject is None else asdict(reject)
 
 
@@ -416,7 +422,7 @@ def _settle(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterat
         by_path = {row["message"]["path"]: row for row in group}
         digests = partial(_known_digests, by_path)
         rejects: list[Reject] = []
-        files = (_planned_file(by_path[path]["message"]) for path in sorted(by_path))
+        files = (planned_file(by_path[path]["message"]) for path in sorted(by_path))
         kept, sequences = settle(files, rejects, digests, options)
         for file in kept:
             row = by_path[file.path]
@@ -431,18 +437,20 @@ def _known_digests(rows: Mapping[str, dict[str, Any]], copies: Sequence[PlannedF
         yield copy, row["digest"] if row["damage"] is None else Reject(**row["damage"])
 
 
-@dataclass(frozen=True)
-class ReadFiles:
-    """Makes the rows of messages and rejects."""
+def _read(options: SourceOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make the rows of messages and rejects."""
+    rejects: list[Reject] = []
+    return reader_for(options, schema).read(documents(batches, rejects), rejects)
 
-    options: SourceOptions
-    schema: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with error_first():
-            load_stubs(self.options.stubs)
-            rejects: list[Reject] = []
-            yield from reader_for(self.options, self.schema).read(documents(batches, rejects), rejects)
+def _read_parts(
+    parts: Sequence[bytes], options: SourceOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Make the rows of messages that the driver knows: of those parts whose numbers come in."""
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist() if number < len(parts))
+    files = (planned_file(row) for number in numbers for row in json.loads(zlib.decompress(parts[number])))
+    with SHELF.held():
+        yield from reader_for(options, schema).read(files)
 
 
 def documents(batches: Iterable[pa.RecordBatch], rejects: list[Reject] | None = None) -> Iterator[PlannedFile]:
@@ -451,12 +459,7 @@ def documents(batches: Iterable[pa.RecordBatch], rejects: list[Reject] | None = 
         for facts in (facts for batch in batches for facts in batch.column("facts").to_pylist()):
             if rejects is not None:
                 rejects += (Reject(**reject) for reject in facts["rejects"] or ())
-            yield from map(_planned_file, sorted(facts["messages"] or (), key=lambda message: str(message["path"])))
-
-
-def _planned_file(row: dict[str, Any]) -> PlannedFile:
-    """Return a message from its row."""
-    return PlannedFile(**{**row, "duplicates": tuple(row["duplicates"] or ())})
+            yield from map(planned_file, sorted(facts["messages"] or (), key=lambda message: str(message["path"])))
 
 
 def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

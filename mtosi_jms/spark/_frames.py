@@ -1,36 +1,51 @@
-"""DataFrames of envelopes from any source: their objects as rows, and their ledger.
+"""DataFrames of envelopes from any source: their objects as rows, their ledger, and functions for SQL.
 
     parse_messages(kafka_df, "ME", column="value", keep=("topic", "partition", "offset"))
 
 gives the same columns as the source `mtosi`. `source_file` and `complete` are null, because only the planning of a
 landing knows them. Duplicates are not removed: `ledger` counts them, and equal `body_digest` of MESSAGE rows shows
 them.
+
+    register_functions(spark)
+    spark.sql("SELECT m.offset, o.name_text FROM messages m, LATERAL mtosi_objects(m.value, 'ME') o")
+
+| function | gives |
+|---|---|
+| `mtosi_header(body)` | a struct with the fields of the header; null if `body` is not an envelope |
+| `mtosi_error(body)` | why `body` is not an envelope, as `line: reason`; null for an envelope |
+| `mtosi_objects(body, type[, columns])` | a table with the rows that `parse_messages` gives |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
+from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ConfigError, XmlError
-from mtosi_jms.inventory import load_stubs
-from mtosi_jms.spark._first_line import error_first
 from mtosi_jms.spark._stateful import EVENT, check_stateful, has_watermark, ledger_of_stream, with_event
-from mtosi_jms.tables.columns import LEDGER, full_schema, schema_of, values_of
-from mtosi_jms.tables.envelope import FAULT, RESPONSE, reject_of
+from mtosi_jms.spark._workers import error_first, map_batches
+from mtosi_jms.tables.columns import HEADER, LEDGER, MESSAGES, SEQUENCE, Message, full_schema, schema_of, values_of
+from mtosi_jms.tables.envelope import FAULT, RESPONSE, envelope_facts, reject_of
 from mtosi_jms.tables.options import SourceOptions
 from mtosi_jms.tables.reader import Reader, reader_for
 from mtosi_jms.tables.sequences import NO_FILE, Receipt, reckon, time_of
+from mtosi_jms.xmlbind import parse_xml
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+Body = str | bytes | bytearray | None
+"""A value of a column of envelopes."""
 
 _FACTS: Final = (
     "kind",
@@ -91,53 +106,43 @@ def parse_messages(
         raise ConfigError(f"the rows have a column {taken[0]!r} of their own: rename the one to keep")
     kept = [df.schema[name] for name in keep]
     result = StructType([*kept, *from_arrow_schema(schema).fields])
-    return df.select(column, *keep).mapInArrow(_Parser(options, schema, len(keep)), result)
+    return map_batches(df.select(column, *keep), partial(_parse, options, schema, len(keep)), result, options.stubs)
 
 
-class _Parser:
-    """What the workers run: batches of envelopes in, batches of rows out."""
-
-    def __init__(self, options: SourceOptions, schema: pa.Schema, kept: int) -> None:
-        self._options = options
-        self._schema = schema
-        self._kept = kept
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with error_first():
-            load_stubs(self._options.stubs)
-            reader = reader_for(self._options, self._schema)
-            for batch in batches:
-                yield from self._batch(batch, reader)
-
-    def _batch(self, batch: pa.RecordBatch, reader: Reader) -> Iterator[pa.RecordBatch]:
+def _parse(
+    options: SourceOptions, schema: pa.Schema, kept: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Make rows of the envelopes in the first column; the following ones are `kept`."""
+    reader = reader_for(options, schema)
+    for batch in batches:
         origins: list[int] = []
         for number, value in enumerate(batch.column(0)):
-            self._message(value.as_py(), reader)
+            _read(_envelope(value.as_py()), reader)
             origins.extend([number] * (reader.rows - len(origins)))
             if reader.full:
-                yield self._joined(batch, origins, reader.flush())
+                yield _joined(batch, kept, origins, reader.flush())
                 origins = []
         if reader.rows:
-            yield self._joined(batch, origins, reader.flush())
-
-    def _message(self, value: str | bytes | bytearray | None, reader: Reader) -> None:
-        data = envelope_bytes(value)
-        try:
-            reader.message(data)
-        except XmlError as error:
-            reader.reject(reject_of(error, "", data), error)
-
-    def _joined(self, batch: pa.RecordBatch, origins: list[int], rows: pa.RecordBatch) -> pa.RecordBatch:
-        if not self._kept:
-            return rows
-        indices = pa.array(origins, type=pa.int64())
-        columns = [batch.column(position).take(indices) for position in range(1, self._kept + 1)]
-        names = batch.schema.names[1 : self._kept + 1]
-        return pa.RecordBatch.from_arrays([*columns, *rows.columns], names=[*names, *rows.schema.names])
+            yield _joined(batch, kept, origins, reader.flush())
 
 
-def envelope_bytes(value: str | bytes | bytearray | None) -> bytes:
-    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) else bytes(value or b"")
+def _read(data: bytes, reader: Reader) -> None:
+    try:
+        reader.message(data)
+    except XmlError as error:
+        reader.reject(reject_of(error, "", data), error)
+
+
+def _joined(batch: pa.RecordBatch, kept: int, origins: list[int], rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Put the columns that are kept in front of the rows that were made of them."""
+    indices = pa.array(origins, type=pa.int64())
+    columns = [column.take(indices) for column in batch.columns[1 : kept + 1]]
+    names = batch.schema.names[1 : kept + 1]
+    return pa.RecordBatch.from_arrays([*columns, *rows.columns], names=[*names, *rows.schema.names])
+
+
+def _envelope(body: Body) -> bytes:
+    return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body or b"")
 
 
 def ledger(
@@ -198,55 +203,114 @@ def ledger(
     )
     if streaming:
         return ledger_of_stream(messages, milliseconds, event_time=event_time, first_batch=first_batch)
-    fact = f.struct(*(name for name in messages.columns if name != "correlation_id"))
     alone = f.when(f.col("correlation_id").isNull(), f.col("source"))
-    groups = messages.groupBy("correlation_id", alone.alias("own")).agg(f.collect_list(fact).alias("facts"))
-    result = from_arrow_schema(schema_of(LEDGER))
-    groups = groups.select("correlation_id", "facts")
-    if first_batch != "auto":
-        return groups.mapInArrow(_Reckoning(first_batch), result)
-    # Whether a sender counts from 0 shows only in all of its sequences: each is reckoned in both ways.
-    either = StructType([*_SENDER, StructField("one", result), StructField("zero", result)])
-    found = groups.mapInArrow(_Reckoning("auto"), either)
-    zero = f.max("has_zero").over(Window.partitionBy("sender"))
-    return found.select(f.when(zero, f.col("zero")).otherwise(f.col("one")).alias("found")).select("found.*")
+    fact = f.struct(*(name for name in messages.columns if name != "correlation_id"))
+    counted = f.when(~f.col("fault") & (f.col("sender") != ""), f.col("sender"))
+    groups = messages.groupBy("correlation_id", alone.alias("own")).agg(
+        f.collect_list(fact).alias("facts"),
+        f.coalesce(f.min(counted), f.lit("")).alias("sender"),
+        f.max(~f.col("fault") & f.col("batch_number").eqNullSafe(0)).alias("zero"),
+    )
+    first = f.lit(first_batch)
+    if first_batch == "auto":  # whether a sender counts from 0 shows only in all of its sequences
+        first = f.when(f.max("zero").over(Window.partitionBy("sender")), 0).otherwise(1)
+    groups = groups.select("correlation_id", "facts", first.alias("first"))
+    return map_batches(groups, _reckon, schema_of(LEDGER))
 
 
-_SENDER: Final = (StructField("sender", StringType()), StructField("has_zero", BooleanType()))
-
-
-class _Reckoning:
-    """What the workers run: makes sequences from grouped facts; with "auto" each as of a sender that counts from 1 and
-    of one that counts from 0."""
-
-    def __init__(self, first_batch: FirstBatch) -> None:
-        self._first_batch = first_batch
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ledger = schema_of(LEDGER)
-        if self._first_batch != "auto":
-            for batch in batches:
-                yield pa.RecordBatch.from_pylist(
-                    [row for group in batch.to_pylist() for row in _rows(group, self._first_batch)], schema=ledger
-                )
-            return
-        types = [("sender", pa.string()), ("has_zero", pa.bool_())]
-        either = pa.schema([*types, ("one", pa.struct(list(ledger))), ("zero", pa.struct(list(ledger)))])
-        for batch in batches:
-            rows: list[dict[str, Any]] = []
-            for group in batch.to_pylist():
-                counted = [fact for fact in group["facts"] if not fact["fault"]]
-                sender = min(filter(None, (fact["sender"] for fact in counted)), default="")
-                has_zero = any(fact["batch_number"] == 0 for fact in counted)
-                both = zip(_rows(group, 1), _rows(group, 0), strict=True)
-                rows += [{"sender": sender, "has_zero": has_zero, "one": one, "zero": zero} for one, zero in both]
-            yield pa.RecordBatch.from_pylist(rows, schema=either)
-
-
-def _rows(group: dict[str, Any], first_batch: FirstBatch) -> list[dict[str, Any]]:
-    return [values_of(LEDGER, one) for one in reckon(_receipts(group), first_batch)]
+def _reckon(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make sequences from grouped facts."""
+    for batch in batches:
+        rows = [
+            values_of(LEDGER, found)
+            for group in batch.to_pylist()
+            for found in reckon(_receipts(group), group["first"])
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=schema_of(LEDGER))
 
 
 def _receipts(group: dict[str, Any]) -> Iterator[Receipt]:
     for fact in group["facts"]:
         yield Receipt(group["correlation_id"], **{**fact, "time": time_of(fact["time"])})
+
+
+_PREFIX: Final = "header_"
+_SHOWN: Final = (*MESSAGES[:2], *(column for column in SEQUENCE if column.name != "complete"), *HEADER)
+_HEADER: Final = pa.struct([(column.name.removeprefix(_PREFIX), column.type) for column in _SHOWN])
+
+
+def register_functions(spark: SparkSession) -> None:
+    """Register `mtosi_header`, `mtosi_error` and `mtosi_objects`. Raises ConfigError: PySpark is too old."""
+    make = getattr(f, "arrow_udf", None)
+    if make is None:
+        raise ConfigError("register_functions() requires PySpark 4.1 or later")
+    header = StructType(from_arrow_schema(pa.schema(list(_HEADER))).fields)
+    spark.udf.register("mtosi_header", make(header_of, header))
+    spark.udf.register("mtosi_error", make(error_of, "string"))
+    spark.udtf.register("mtosi_objects", f.udtf(Objects, useArrow=True))  # type: ignore[arg-type]
+
+
+def header_of(bodies: pa.Array) -> pa.Array:
+    """Compute `mtosi_header` for a batch."""
+    return pa.array(map(_header, bodies.to_pylist()), type=_HEADER)
+
+
+def _header(body: Body) -> dict[str, Any] | None:
+    try:
+        message = Message(envelope_facts(parse_xml(_envelope(body))))
+    except XmlError:
+        return None
+    return {column.name.removeprefix(_PREFIX): column.value(message) for column in _SHOWN}
+
+
+def error_of(bodies: pa.Array) -> pa.Array:
+    """Compute `mtosi_error` for a batch."""
+    return pa.array(map(_error, bodies.to_pylist()), type=pa.string())
+
+
+def _error(body: Body) -> str | None:
+    data = _envelope(body)
+    try:
+        envelope_facts(parse_xml(data))
+    except XmlError as error:
+        return str(reject_of(error, "", data))
+    return None
+
+
+@dataclass
+class Analyzed(AnalyzeResult):
+    """The columns of a call of `mtosi_objects`, and the options for reading its rows."""
+
+    given: dict[str, str] = field(default_factory=dict)
+
+
+class Objects:
+    """The table function `mtosi_objects`. Its columns depend on `type` and `columns`, so both must be literals."""
+
+    def __init__(self, analyzed: Analyzed) -> None:
+        options = SourceOptions.parse(analyzed.given)
+        self._reader = reader_for(options, full_schema(options))
+
+    @staticmethod
+    def analyze(body: AnalyzeArgument, type: AnalyzeArgument, columns: AnalyzeArgument | None = None) -> Analyzed:
+        """Return the columns of a call. Raises ConfigError: a type, a column or an argument is wrong."""
+        with error_first():
+            given = {"path": "-", "mode": "DROPMALFORMED", "objectType": _literal("type", type)}
+            if columns is not None:
+                given["columns"] = _literal("columns", columns)
+            return Analyzed(from_arrow_schema(full_schema(SourceOptions.parse(given))), given=given)
+
+    def eval(self, body: Body, type: str, columns: str | None = None) -> Iterator[tuple[Any, ...]]:
+        try:
+            self._reader.message(_envelope(body))
+        except XmlError:
+            return
+        if self._reader.rows:
+            for row in self._reader.flush().to_pylist(maps_as_pydicts="lossy"):
+                yield tuple(row.values())
+
+
+def _literal(name: str, argument: AnalyzeArgument) -> str:
+    if not argument.isConstantExpression or not isinstance(argument.value, str):
+        raise ConfigError(f"mtosi_objects: {name} must be a literal text, as 'ME'")
+    return argument.value

@@ -184,8 +184,12 @@ def facts_text(message: PlannedFile) -> str:
 
 def message_of(facts: str, **other: Any) -> PlannedFile:
     """Return a stored message, with some `other` facts."""
-    stored = json.loads(facts)
-    return PlannedFile(**{**stored, "duplicates": tuple(stored["duplicates"]), **other})
+    return planned_file({**json.loads(facts), **other})
+
+
+def planned_file(row: dict[str, Any]) -> PlannedFile:
+    """Return a message from what `asdict` made of it."""
+    return PlannedFile(**{**row, "duplicates": tuple(row["duplicates"] or ())})
 
 
 @dataclass(frozen=True, slots=True)

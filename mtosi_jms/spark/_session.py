@@ -295,7 +295,7 @@ def _settings(folder: Path, log_file: Path) -> dict[str, str]:
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
-        "spark.python.daemon.module": "mtosi_jms.spark._daemon",
+        "spark.python.daemon.module": "mtosi_jms.spark._workers",
     }
 
 

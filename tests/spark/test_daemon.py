@@ -21,7 +21,7 @@ pytestmark = pytest.mark.spark
 ARCHIVES = Path(pyspark.__file__).parent / "python" / "lib"
 _FIND = """
 import sys
-from mtosi_jms.spark._daemon import leave_archives_out
+from mtosi_jms.spark._workers import leave_archives_out
 sys.path[:] = [entry for entry in sys.path if "site-packages" not in entry] + {archives}
 leave_archives_out()
 import pyspark
@@ -50,7 +50,7 @@ def test_an_archive_of_the_user_stays(root: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("own.py", "")
     code = (
-        "from mtosi_jms.spark._daemon import leave_archives_out; leave_archives_out(); import own; print(own.__file__)"
+        "from mtosi_jms.spark._workers import leave_archives_out; leave_archives_out(); import own; print(own.__file__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

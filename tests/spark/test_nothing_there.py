@@ -20,7 +20,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.spark import SourceOptions, diff_snapshots, snapshot_topology
-from mtosi_jms.spark.jobs._landed import check_readable
+from mtosi_jms.spark._engine import check_readable
 from mtosi_jms.tables.landing import plan_landing
 
 pytestmark = [

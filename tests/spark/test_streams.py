@@ -23,7 +23,7 @@ from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.errors import ConfigError, JournalDamageError, MtosiError, SpoolError, SpoolInUseError
 from mtosi_jms.spark import InventorySource, MessageStreamSource
 from mtosi_jms.spark._message_stream import RECEIVER_OPTIONS
-from mtosi_jms.spark._streams import StreamOptions
+from mtosi_jms.spark._source import StreamOptions
 
 pytestmark = [
     pytest.mark.spark,

@@ -20,26 +20,22 @@ All run functions raise
 - MtosiError: Spark fails, or a snapshot was replaced while it was read.
 """
 
-from mtosi_jms.spark.jobs._alarms import (
+from mtosi_jms.spark.jobs._derived import (
+    Topology,
     alarm_table,
+    column_notes,
+    diff_snapshots,
+    diff_tables,
     latest_alarms,
     parse_alarms,
     read_alarms,
     run_alarms,
-)
-from mtosi_jms.spark.jobs._diff import (
-    column_notes,
-    diff_snapshots,
-    diff_tables,
     run_diff,
-)
-from mtosi_jms.spark.jobs._ingest import run_ingest
-from mtosi_jms.spark.jobs._topology import (
-    Topology,
     run_topology,
     snapshot_topology,
     topology_tables,
 )
+from mtosi_jms.spark.jobs._ingest import run_ingest
 from mtosi_jms.tables.alarms import ALARM, AlarmOptions, AlarmResult
 from mtosi_jms.tables.diff import KINDS, ColumnNote, DiffOptions, DiffResult
 from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of

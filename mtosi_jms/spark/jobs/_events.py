@@ -7,19 +7,23 @@ Each row has four columns in front of those of the object types:
 - `_time`: the time of the event;
 - `_told`: the columns that the event sets.
 
-The file of the message is in `source_file`.
+The file of the message is in `source_file`. What the driver must know of the news it reads from their files with Arrow,
+one batch at a time.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from lxml import etree
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.binding.events import logical_name
 from mtosi_jms.binding.release1 import fields_of, word
@@ -31,12 +35,14 @@ from mtosi_jms.inventory import (
     converted_content,
     find_objects,
     is_release1,
-    load_stubs,
+    label_of,
     name_text,
 )
 from mtosi_jms.namespaces import split_clark
-from mtosi_jms.tables.columns import OF_MESSAGE, Message, column_names, row_schema, values_of
+from mtosi_jms.spark._workers import map_batches
+from mtosi_jms.tables.columns import OF_MESSAGE, Message, column_names, own_columns, row_schema, values_of
 from mtosi_jms.tables.envelope import envelope_facts, reject_of, soap_body
+from mtosi_jms.tables.files import Reject
 from mtosi_jms.tables.landing import PlannedFile
 from mtosi_jms.tables.rows import RowBuilder, wanted
 from mtosi_jms.tables.sequences import time_of
@@ -81,41 +87,33 @@ def event_schema(object_types: Sequence[str]) -> pa.Schema:
 
 def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence[str]) -> DataFrame:
     """Return the facts that notifications contain about objects of some types."""
-    parser = _EventParser(tuple(object_types), tuple(stubs))
-    schema = from_arrow_schema(event_schema(object_types))
-    return messages.select("body", "source_file").mapInArrow(parser, schema)
+    facts = partial(event_batches, object_types=tuple(object_types))
+    return map_batches(messages.select("body", "source_file"), facts, event_schema(object_types), stubs)
 
 
-def event_batches(
-    messages: Iterable[pa.RecordBatch], object_types: Sequence[str], stubs: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+def event_batches(messages: Iterable[pa.RecordBatch], object_types: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Return the facts as `event_rows` does, but from record batches and in this process."""
-    return _EventParser(tuple(object_types), tuple(stubs))(messages)
+    parser = _EventParser(object_types)
+    for batch in messages:
+        facts = [fact for row in batch.to_pylist() for fact in parser.message(row["body"], row["source_file"])]
+        if facts:
+            rows = parser.builder.flush()
+            fields = [[getattr(fact, name) for fact in facts] for name in ("kind", "name", "time", "columns")]
+            arrays = [pa.array(values, type=field.type) for values, field in zip(fields, _FACTS, strict=True)]
+            schema = pa.schema([*_FACTS, *rows.schema])
+            yield pa.RecordBatch.from_arrays([*arrays, *rows.columns], schema=schema)
 
 
 class _EventParser:
-    """Makes facts from batches of messages, in Spark's Python workers or in this process."""
+    """Makes facts, and the rows of their objects, from notifications."""
 
-    def __init__(self, object_types: tuple[str, ...], stubs: tuple[str, ...]) -> None:
-        self._types = object_types
-        self._stubs = stubs
+    def __init__(self, object_types: Sequence[str]) -> None:
+        self._types = tuple(object_types)
+        self._routes = Routes(wanted(self._types))
+        self.builder = RowBuilder(row_schema(self._types), self._types)
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        load_stubs(self._stubs)
-        routes = Routes(wanted(self._types))
-        builder = RowBuilder(row_schema(self._types), self._types)
-        for batch in batches:
-            facts: list[_Fact] = []
-            for row in batch.to_pylist():
-                facts += self._message(row["body"], row["source_file"], routes, builder)
-            if facts:
-                rows = builder.flush()
-                fields = [[getattr(fact, name) for fact in facts] for name in ("kind", "name", "time", "columns")]
-                arrays = [pa.array(values, type=field.type) for values, field in zip(fields, _FACTS, strict=True)]
-                schema = pa.schema([*_FACTS, *rows.schema])
-                yield pa.RecordBatch.from_arrays([*arrays, *rows.columns], schema=schema)
-
-    def _message(self, data: bytes | None, source: str, routes: Routes, builder: RowBuilder) -> list[_Fact]:
+    def message(self, data: bytes | None, source: str) -> list[_Fact]:
+        builder = self.builder
         facts: list[_Fact] = []
         try:
             if data is None:
@@ -126,7 +124,7 @@ class _EventParser:
             builder.begin(values_of(OF_MESSAGE, Message(header, file)))
             for event in _events(soap_body(root)):
                 try:
-                    found = self._event(event, routes)
+                    found = self._event(event)
                 except EnvelopeError as error:
                     builder.add(Hit(class_for(self._types[0]), None, event))
                     facts.append(_Fact(REJECTED, str(reject_of(error, source).reason), None))
@@ -143,7 +141,7 @@ class _EventParser:
             facts.append(_Fact(REJECTED, reject_of(error, source).reason, None))
         return facts
 
-    def _event(self, event: etree._Element, routes: Routes) -> list[tuple[str, list[str] | None, Hit]]:
+    def _event(self, event: etree._Element) -> list[tuple[str, list[str] | None, Hit]]:
         """Return the facts of an event: kind, the columns that it sets, and the object with the values.
 
         Raises:
@@ -157,7 +155,7 @@ class _EventParser:
                 raise EnvelopeError("a deletion that names no object", line=event.sourceline)
             return [(GONE, None, Hit(class_for(self._types[0]), None, event, name=name))]
         holder = fields.get("object" if kind == FULL else "attributeList")
-        hits = [] if holder is None else find_objects(holder, routes)
+        hits = [] if holder is None else find_objects(holder, self._routes)
         if kind == FULL:
             if holder is None or not len(holder):
                 raise EnvelopeError("a creation without an object", line=event.sourceline)
@@ -205,3 +203,107 @@ def _named(hit: Hit, name: str) -> Hit:
 def _text(fields: Mapping[str, etree._Element], name: str) -> str:
     child = fields.get(name)
     return "" if child is None else (child.text or "").strip()
+
+
+_FORMAT: Final = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+
+
+@dataclass
+class EventSummary:
+    """A summary of events.
+
+    Attributes:
+        deleted: names of deleted objects, with the time of the deletion.
+        earliest: the time of the first event.
+        changed_columns: by object type that has creations or changes: the columns that changes set.
+        rejects: events that cannot be used, with reasons.
+    """
+
+    deleted: set[tuple[str, dt.datetime]] = field(default_factory=set)
+    earliest: dt.datetime | None = None
+    changed_columns: dict[str, set[str]] = field(default_factory=dict)
+    rejects: tuple[Reject, ...] = ()
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The rows of one type: their number, how many have no name, and the files that they come from."""
+
+    rows: int
+    unnamed: int
+    files: frozenset[str]
+
+
+def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> EventSummary:
+    """Summarise the rows of `event_rows` about some object types."""
+    summary = EventSummary()
+    rejects: list[Reject] = []
+    alone = label_of(class_for(names[0])) if len(names) == 1 else None
+    for batch in batches(folder, None):
+        own = own_columns(batch.schema.names)
+        wanted = ["_fact", "_name", "_time", "_told", own["source_file"], own["source_line"]]
+        if alone is None:
+            wanted.append("object_type")
+        for row in batch.select(wanted).to_pylist():
+            file = row[own["source_file"]]
+            if row["_fact"] == REJECTED:
+                rejects.append(Reject(file, row[own["source_line"]], row["_name"]))
+                continue
+            time = _utc(row["_time"]) or sent[file]
+            summary.earliest = min(summary.earliest or time, time)
+            if row["_fact"] == GONE:
+                summary.deleted.add((row["_name"], time))
+            else:
+                summary.changed_columns.setdefault(alone or row["object_type"], set()).update(row["_told"] or ())
+    summary.rejects = tuple(rejects)
+    return summary
+
+
+def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
+    """Count the objects in a table of the news."""
+    rows, unnamed, files = 0, 0, set[str]()
+    for batch in batches(folder, [own["name_text"], own["source_file"]]):
+        rows += batch.num_rows
+        unnamed += batch.column(0).null_count
+        files.update(pc.unique(batch.column(1)).to_pylist())
+    return Objects(rows, unnamed, frozenset(files))
+
+
+def scan_sequences(folder: Path, keys: Collection[str]) -> set[str]:
+    """Return those sequences that have rows in a Parquet table: by correlationId, or by file if they have none."""
+    found: set[str] = set()
+    files = sorted(map(str, folder.glob("*.parquet")))
+    if files and keys:
+        table = ds.dataset(files, format=_FORMAT)
+        own = own_columns(table.schema.names)
+        key = pc.coalesce(*(ds.field(own[name]) for name in ("correlation_id", "source_file")))
+        for batch in table.to_batches(columns={"key": key}, filter=pc.is_in(key, pa.array(keys, pa.string()))):
+            found.update(pc.unique(batch.column(0)).to_pylist())
+    return found
+
+
+def scan_names(folder: Path, column: str, events: Path, label: str | None) -> pa.ChunkedArray:
+    """Return the names in the news, each as often as it is there."""
+    found: list[pa.Array] = [batch.column(0) for batch in batches(folder, [column])]
+    for batch in batches(events, None):
+        of_type = pc.is_valid(batch.column("_name"))
+        if label is not None:
+            of_type = pc.and_(of_type, pc.equal(batch.column("object_type"), label))
+        found.append(batch.filter(of_type).column("_name"))
+    return pa.chunked_array(found, pa.string()).drop_null()
+
+
+def batches(folder: Path, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    """Yield some columns of a Parquet table; with None, the columns of events."""
+    files = sorted(map(str, folder.glob("*.parquet")))
+    if not files:
+        return
+    table = ds.dataset(files, format=_FORMAT)
+    if columns is None:
+        inside = ("_fact", "_name", "_time", "_told", "object_type", "source_file", "source_line")
+        columns = [name for name in table.schema.names if name.rstrip("_") in {each.rstrip("_") for each in inside}]
+    yield from table.to_batches(columns=columns)
+
+
+def _utc(time: dt.datetime | None) -> dt.datetime | None:
+    return time if time is None or time.tzinfo is not None else time.replace(tzinfo=dt.UTC)

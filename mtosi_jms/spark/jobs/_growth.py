@@ -23,14 +23,22 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
-from mtosi_jms.spark._writing import write_parquet
+from mtosi_jms.spark._engine import messages_of, write_parquet
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, LeftOut, Table
-from mtosi_jms.spark.jobs._events import GONE, REJECTED, event_batches, event_rows, event_schema
+from mtosi_jms.spark.jobs._events import (
+    GONE,
+    REJECTED,
+    event_batches,
+    event_rows,
+    event_schema,
+    scan_events,
+    scan_names,
+    scan_objects,
+    scan_sequences,
+)
 from mtosi_jms.spark.jobs._job import FEW, ONE_JOB, settings
 from mtosi_jms.spark.jobs._lake import Lake
-from mtosi_jms.spark.jobs._landed import messages_of
 from mtosi_jms.spark.jobs._merge import REMOVED, Counts, News, TableMerge, changed_columns_of
-from mtosi_jms.spark.jobs._scans import scan_events, scan_names, scan_objects, scan_sequences
 from mtosi_jms.spark.jobs._tables import SparkTableWriter, is_few, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
@@ -396,7 +404,7 @@ class Growth:
             place.mkdir()
             with parquet.ParquetWriter(place / "part-0.parquet", event_schema(names)) as writer:
                 envelopes = reader_for(options, full_schema(options)).read(files)
-                for batch in event_batches(envelopes, names, source.stubs):
+                for batch in event_batches(envelopes, names):
                     writer.write(batch)
         else:
             write_parquet(event_rows(messages.rows(options), names, source.stubs), place)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.spark._first_line import error_first
-from mtosi_jms.spark._writing import write_parquet
+from mtosi_jms.spark._engine import write_parquet
+from mtosi_jms.spark._workers import map_batches
 from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.tables.formats import format_of
 from mtosi_jms.tables.snapshots import Snapshot
@@ -82,15 +82,10 @@ class SparkSql:
         return self.spark.sql(text, **tables)
 
     def each(self, table: DataFrame, make: Batches, schema: pa.Schema) -> DataFrame:
-        return table.mapInArrow(partial(_in_worker, make), from_arrow_schema(schema))
+        return map_batches(table, make, schema)
 
     def rows(self, table: DataFrame) -> Sequence[Any]:
         return table.collect()
-
-
-def _in_worker(make: Batches, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    with error_first():
-        yield from make(batches)
 
 
 def table_of(spark: SparkSession, snapshot: Snapshot, object_type: str) -> DataFrame:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import Observation, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark.jobs._checkpoint import Closing
 from mtosi_jms.spark.jobs._events import FULL
-from mtosi_jms.spark.jobs._expressions import comparable
 from mtosi_jms.tables.columns import PROVENANCE, own_columns
 from mtosi_jms.tables.ingest import APPEND, MERGE
 from mtosi_jms.tables.snapshots import FACTS
@@ -542,7 +541,46 @@ def content_digest(table: DataFrame, columns: Sequence[str], *more: Column) -> C
 def _text(table: DataFrame, columns: Sequence[str]) -> Column:
     """Return columns as one text, equal for equal content."""
     kinds = {field.name: field.dataType for field in table.schema}
-    return f.to_json(f.struct(*(comparable(f.col(name), kinds[name]).alias(name) for name in sorted(columns))))
+    return f.to_json(f.struct(*(_comparable(f.col(name), kinds[name]).alias(name) for name in sorted(columns))))
+
+
+def _comparable(value: Column, kind: DataType) -> Column:
+    """Return a value in a form that Spark can compare at any depth, with maps as sorted entries.
+
+    A table has open content twice: as a map of texts, and as the received XML in a column `..._raw`. The XML may differ
+    in prefixes and white space without meaning, so only the map is compared.
+    """
+    if _is_plain(kind):
+        return value
+    if isinstance(kind, MapType):
+        return f.array_sort(f.transform(f.map_entries(value), lambda entry: _entry(entry, kind)))
+    if isinstance(kind, ArrayType):
+        return f.transform(value, lambda item: _comparable(item, kind.elementType))
+    assert isinstance(kind, StructType)  # noqa: S101 - what is not plain is one of these
+    fields = [
+        _comparable(value.getField(field.name), field.dataType).alias(field.name) for field in _content_fields(kind)
+    ]
+    return f.when(value.isNotNull(), f.struct(*fields)) if fields else value.isNotNull()
+
+
+def _content_fields(kind: StructType) -> list[StructField]:
+    """Return the fields of a struct, without the `..._raw` columns that hold the XML of open content."""
+    raw = {f"{field.name}_raw" for field in kind if isinstance(field.dataType, MapType)}
+    return [field for field in kind if field.name not in raw]
+
+
+def _is_plain(kind: DataType) -> bool:
+    """Whether Spark can compare values of a type as they are."""
+    if isinstance(kind, ArrayType):
+        return _is_plain(kind.elementType)
+    if isinstance(kind, StructType):
+        return len(_content_fields(kind)) == len(kind) and all(_is_plain(field.dataType) for field in kind)
+    return not isinstance(kind, MapType)
+
+
+def _entry(entry: Column, kind: MapType) -> Column:
+    inner = _comparable(entry.getField("value"), kind.valueType)
+    return f.struct(entry.getField("key").alias("key"), inner.alias("value"))
 
 
 def _added(table: DataFrame, rows: DataFrame) -> list[tuple[str, str]]:

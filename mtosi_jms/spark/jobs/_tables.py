@@ -19,10 +19,8 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as f
 
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, label_of
-from mtosi_jms.spark._engine import EnginePlan, KnownMessages, Messages
-from mtosi_jms.spark._writing import write_parquet
+from mtosi_jms.spark._engine import EnginePlan, KnownMessages, Messages, messages_of, write_parquet
 from mtosi_jms.spark.jobs._job import where
-from mtosi_jms.spark.jobs._landed import messages_of
 from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import SourceOptions
 from mtosi_jms.tables.writer import CORRUPT, TableWriter, Written, column_paths, weight
