@@ -63,4 +63,4 @@ def test_the_line_comes_before_the_traceback(
     expected = line.format(landing=landing)
     assert expected in text
     assert text.index(expected) < text.index("Traceback (most recent call last)")
-    assert "_first_line" in text.partition("Traceback (most recent call last)")[2], "the traceback is there too"
+    assert "_workers" in text.partition("Traceback (most recent call last)")[2], "the traceback is there too"

@@ -1,5 +1,4 @@
-"""Alarms, differences and the network as tables, by Spark; `tables.alarms`, `tables.diff` and `tables.topology` have the
-columns."""
+"""Alarms, differences and the network as tables, by Spark; the modules of these names in `tables` have the columns."""
 
 from __future__ import annotations
 
