@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Observation, Window
@@ -149,9 +149,9 @@ class TableMerge:
         self._content = [name for name in self._columns if name not in provenance]
         self._provenance = [name for name in self._columns if name in provenance]
         self.added = _added(table, news.objects) if table is not None else []
-        self._schema = news.objects.schema if table is None else _fitted(table, news.objects.schema).drop(*ours).schema
+        self._whole = news.objects.schema if table is None else _fitted(news.objects, table.schema).schema
+        self._schema = StructType([field for field in self._whole if field.name not in ours])
         self._changed_columns = [name for name in self._content if name in news.changed_columns]
-        self._kinds = {field.name: field.dataType for field in self._schema}
 
     @property
     def exists(self) -> bool:
@@ -206,7 +206,7 @@ class TableMerge:
         if once and self._news.events is None and closed is None:
             return self._table_rows(self._first_states(facts)).withColumnRenamed("_name", self._key), None
         made = self._table_rows(self._states(self._once(facts)))
-        new = {"_written": f.lit(True), "_differs": f.lit(True), "_there": self._there}
+        new = {"_written": f.lit(True), "_differs": f.lit(True), "_there": self._there_since(None)}
         none = {REMOVED: f.lit(False), "_was": f.lit(False), "_known": f.lit(None)}
         rows, observed = self._counted(made.withColumns({**new, **none}))
         return rows.select(*made.columns).withColumnRenamed("_name", self._key), observed
@@ -219,7 +219,7 @@ class TableMerge:
         later time or another origin stays as it is, if its facts can be had again: those of responses from their files
         (`Checkpoint.unwritten`), and with `merge` those of closings from the checkpoint.
         """
-        old = _fitted(table, self._news.objects.schema).withColumnRenamed(self._key, "_name")
+        old = _fitted(table, self._whole).withColumnRenamed(self._key, "_name")
         facts, closed = self._facts(old)
         names = self._names()
         affected = self._affected(old, names, closed)
@@ -247,19 +247,21 @@ class TableMerge:
             keys = keys.unionByName(closed.select("_name"))
         return old.join(keys.distinct(), "_name", "left_semi")
 
-    @property
-    def _there(self) -> Column:
-        """Whether a row says that its object is there now."""
-        end = TIMES[self._write][1:]
-        return f.col(PRESENT) & f.col(end[0]).isNull() if end else f.col(PRESENT)
+    def _there_since(self, time: dt.datetime | None) -> Column:
+        """Whether a row says that its object is there now, or was there after a time."""
+        if self._write == MERGE:
+            return f.col(PRESENT)
+        end = f.col(TIMES[APPEND][1])
+        return f.col(PRESENT) & (end.isNull() if time is None else end.isNull() | (end > f.lit(time)))
 
     def _differences(self, made: DataFrame, before: DataFrame) -> tuple[DataFrame, Observation]:
         """Return the rows that differ from the present ones, and those that have to be removed."""
         keys = ["_name", *self.keys[1:]]
         # The content of a row of a history also depends on facts of earlier rows.
         made, before = (rows.withColumn("_print", content_digest(rows, self._content)) for rows in (made, before))
+        there = self._there_since(None)
         same = f.struct(PRESENT, "_print", self._complete, *TIMES[self._write][1:])
-        known = before.select(*keys, f.struct(same.alias("same"), FACTS, self._there.alias("there")).alias("_known"))
+        known = before.select(*keys, f.struct(same.alias("same"), FACTS, there.alias("there")).alias("_known"))
         if self._write == MERGE:  # no name is ever removed
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
@@ -272,7 +274,7 @@ class TableMerge:
             written = differs | (new_facts & ~f.col(PRESENT))
         else:
             written = differs
-        marks = {"_written": written, "_differs": differs, "_there": self._there, "_was": f.col("_known.there")}
+        marks = {"_written": written, "_differs": differs, "_there": there, "_was": f.col("_known.there")}
         marks = {name: f.coalesce(value, f.lit(False)) for name, value in marks.items()}
         counted, observed = self._counted(both.withColumns({REMOVED: removed, **marks}))
         return counted.where("_written").select(*made.drop("_print").columns, REMOVED), observed
@@ -307,7 +309,7 @@ class TableMerge:
         The other columns of provenance are then null.
         """
         if self._write == MERGE:
-            return self._packed(rows)
+            return self._packed
         origin = {self._file: f.col("_fact._source"), self._complete: f.col("_fact._whole")}
         same_origin = f.lit(True)
         for name, value in origin.items():
@@ -315,12 +317,10 @@ class TableMerge:
         known = {name: origin.get(name, f.when(same_origin, f.col(name))) for name in self._provenance}
         return f.struct(*(known.get(name, f.col(name)).alias(name) for name in self._columns)).alias(_ROW)
 
-    def _packed(self, rows: DataFrame) -> Column:
-        """Return the columns of the table as one struct, which is never null; missing columns are null in it."""
-        kinds = self._kinds
-        there = set(rows.columns)
-        fields = [f.col(name) if name in there else f.lit(None).cast(kinds[name]).alias(name) for name in self._columns]
-        return f.struct(*fields).alias(_ROW)
+    @property
+    def _packed(self) -> Column:
+        """Return the columns of the table as one struct, which is never null."""
+        return f.struct(*self._columns).alias(_ROW)
 
     def _names(self) -> DataFrame:
         """Return the names in the news, each with the complete sequence that has it, if any."""
@@ -346,7 +346,7 @@ class TableMerge:
             f.lit(_FULL).alias("_rank"),
             content_digest(rows, self._content).alias("_id"),
             no_columns,
-            self._packed(rows),
+            self._packed,
             f.lit(1).alias("_new"),
         )
         if self._news.events is None:
@@ -359,27 +359,33 @@ class TableMerge:
             f.when(f.col("_fact") == FULL, _FULL).otherwise(_CHANGE).alias("_rank"),
             content_digest(events, self._content, columns).alias("_id"),
             "_told",
-            self._packed(events),
+            self._packed,
             f.lit(1).alias("_new"),
         )
         return facts.unionByName(spread)
 
     def _closed(self, news_names: DataFrame, old: DataFrame | None) -> DataFrame | None:
-        """Return the facts that objects are gone: deleted, below a deleted object, or not in a complete answer."""
+        """Return the facts that objects are gone: deleted, below a deleted object, or not in a complete answer.
+
+        Closings are remembered, so what was gone before is not written again: it gets those facts with its next news.
+        """
         names = news_names.select("_name").distinct()
         closed = []
-        if self._applicable(self._news.closings):
-            there = names if old is None else names.unionByName(old.select("_name")).distinct()
-            pairs = self._closing_pairs(there, self._news.closings)
-            if any(one.object_type for one in self._applicable(self._news.closings)):
+        if new := self._applicable(self._news.closings):
+            there = names
+            if old is not None:
+                ends = old.where(self._there_since(min(one.time for one in new)))
+                there = names.unionByName(ends.select("_name")).distinct()
+            pairs = self._closing_pairs(there, new)
+            if any(one.object_type for one in new):
                 pairs = pairs.join(news_names.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
             closed.append(pairs)
         if remembered := self._applicable(self._news.remembered):
-            known = old
-            if self._write == MERGE:  # of several the last one decides, also about an object that is gone already
+            if self._write == MERGE:  # of several the last one decides
                 remembered = [*{(one.object_type, one.name): one for one in remembered}.values()]
-                known = None if old is None else old.where(PRESENT)
-            unknown = names if known is None else names.join(known.select("_name"), "_name", "left_anti")
+            unknown = names
+            if old is not None:
+                unknown = names.join(old.where(self._there_since(None)).select("_name"), "_name", "left_anti")
             closed.append(self._closing_pairs(unknown, remembered))
         if not closed:
             return None
@@ -391,12 +397,11 @@ class TableMerge:
 
     def _closing_pairs(self, names: DataFrame, closings: Sequence[Closing]) -> DataFrame:
         """Return names with the time and the sequence of each closing that applies to them."""
-        applicable = self._applicable(closings)
         rows = pa.table(
             {
-                "_above": pa.array([one.name for one in applicable], pa.string()),
-                "_time": pa.array([one.time for one in applicable], pa.timestamp("us", tz="UTC")),
-                "_sequence": pa.array([one.sequence for one in applicable], pa.string()),
+                "_above": pa.array([one.name for one in closings], pa.string()),
+                "_time": pa.array([one.time for one in closings], pa.timestamp("us", tz="UTC")),
+                "_sequence": pa.array([one.sequence for one in closings], pa.string()),
             }
         )
         above = f.explode(f.array_append(_name_and_above(f.col("_name")), "")).alias("_above")
@@ -607,30 +612,7 @@ def _different(old: DataType, new: DataType, path: tuple[str, ...]) -> Iterator[
         raise ConfigError(f"column {'.'.join(path)} is {kinds}: ingest into another folder")
 
 
-def _fitted(table: DataFrame, schema: StructType) -> DataFrame:
-    """Return a table with the columns, and fields in structs, that it lacks and a schema has; they are null."""
-    changed: dict[str, Any] = {}
-    for field in schema:
-        if field.name not in table.columns:
-            changed[field.name] = f.lit(None).cast(field.dataType)
-        elif table.schema[field.name].dataType != field.dataType:
-            changed[field.name] = _cast(f.col(field.name), table.schema[field.name].dataType, field.dataType)
-    return table.withColumns(changed) if changed else table
-
-
-def _cast(value: Column, old: DataType, new: DataType) -> Column:
-    """Return a value of the old type as one of a type that has the fields of both types."""
-    if isinstance(old, StructType) and isinstance(new, StructType):
-        fields = []
-        for name in dict.fromkeys((*old.names, *new.names)):
-            if name not in old.names:
-                field = f.lit(None).cast(new[name].dataType)
-            elif name not in new.names:
-                field = value[name]
-            else:
-                field = _cast(value[name], old[name].dataType, new[name].dataType)
-            fields.append(field.alias(name))
-        return f.when(value.isNotNull(), f.struct(*fields))
-    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
-        return f.transform(value, lambda item: _cast(item, old.elementType, new.elementType))
-    return value
+def _fitted(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Return rows with the columns of a schema, and fields in structs, in its order; those that they lack are null."""
+    none = rows.sparkSession.createDataFrame([], schema).limit(0)  # Spark leaves this out of the plan
+    return none.unionByName(rows, allowMissingColumns=True)
