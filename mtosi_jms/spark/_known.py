@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 from mtosi_jms.errors import ConfigError, JournalDamageError, SpoolError, SpoolInUseError
 from mtosi_jms.jms.ids import random_id
@@ -49,11 +48,11 @@ class KnownFiles:
     """The files that were read before; see the module docstring.
 
     Args:
-        path: the SQLite file; made if it does not exist.
+        path: the SQLite file.
         what: what it is called in errors.
         of: what is read, such as the paths of a landing.
         patience: seconds to wait while another process has the file open.
-        frozen: never change the file, and do not make it.
+        make: make the file if it does not exist; else a database of this process takes its place.
 
     Raises:
         ConfigError: the file is something else, or of another version.
@@ -63,23 +62,18 @@ class KnownFiles:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], what: str, of: str, *, patience: float = 10.0, frozen: bool = False
+        self, path: str | os.PathLike[str], what: str, of: str, *, patience: float = 10.0, make: bool = True
     ) -> None:
         self.path = Path(path)
         self._what = what
-        made = f"file:{quote(str(self.path.absolute()))}{'?mode=ro' if frozen else ''}"
-        # A database without a name is in a file of its own, which ends with the connection.
-        name = "" if frozen and not self.path.exists() else made
+        name = self.path if make or self.path.exists() else ""
         with self._reporting():
-            self._database = sqlite3.connect(
-                name, timeout=patience, isolation_level=None, check_same_thread=False, uri=True
-            )
+            self._database = sqlite3.connect(name, timeout=patience, isolation_level=None, check_same_thread=False)
         try:
             with self._reporting():
-                if not frozen:
-                    for setting in "locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = EXTRA":
-                        self._database.execute(f"PRAGMA {setting}").fetchall()
-                with self._transaction("" if frozen else "EXCLUSIVE"):
+                for setting in "locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = EXTRA":
+                    self._database.execute(f"PRAGMA {setting}").fetchall()
+                with self._transaction("EXCLUSIVE"):
                     self._make(of)
                 self._database.execute(_LISTED)
         except BaseException:

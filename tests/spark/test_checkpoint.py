@@ -72,12 +72,6 @@ def test_a_checkpoint_that_does_not_fit(loads: Loads, landing: Path, statement: 
     assert loads.checkpoint.read_bytes() == before
 
 
-def test_a_checkpoint_of_an_earlier_version(loads: Loads, landing: Path) -> None:
-    loads.checkpoint.rename(loads.checkpoint.with_suffix(".parquet"))
-    with pytest.raises(ConfigError, match="of an earlier version"):
-        loads(landing)
-
-
 def test_a_landing_that_moves(loads: Loads, landing: Path, envelopes: Any, tmp_path: Path) -> None:
     """It is the same where a file of it is known; another landing is refused, and so is one that is not mounted."""
     moved = landing.rename(tmp_path / "mount")

@@ -1,7 +1,7 @@
 """The checkpoint of a landing: which documents are in the tables, and what later runs must know of these documents.
 
-`OUT/_report/checkpoint.sqlite` has one row for each file and each document; docs/design/lake.md explains it. It is
-replaced together with the tables or after them, never before. *News* is what a landing has and the checkpoint does not.
+`OUT/_report/checkpoint.sqlite` has one row for each file and each document; docs/design/lake.md explains it. It changes
+after the tables, never before. *News* is what a landing has and the checkpoint does not.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing as closes
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
+from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.inventory import ALL
 from mtosi_jms.spark._known import Earlier, KnownFiles, facts_text, message_of
 from mtosi_jms.tables.envelope import RESPONSE
@@ -43,7 +41,6 @@ STUCK: Final = "stuck"
 REJECTED: Final = "rejected"
 _REMEMBERED: Final = 100_000
 _LEFT_OUT: Final = "state IN ('waiting', 'stuck')"
-_EARLIER: Final = "checkpoint.parquet"
 _LANDING: Final = "landing"
 _TYPES: Final = "object types"
 
@@ -131,15 +128,11 @@ class Checkpoint(KnownFiles):
 
     def __init__(self, folder: Path, source: SourceOptions, identity: Mapping[str, Any]) -> None:
         self._place = folder / CHECKPOINT
-        self._stamp = self._now()
-        self.exists = self._stamp is not None
-        earlier = folder / _EARLIER
-        if not self.exists and earlier.exists():  # read as nothing, all would be read, and appended, again
-            raise ConfigError(f"{earlier} is of an earlier version, which is not read: choose another folder")
+        self.exists = self._place.exists()
         self._paths = source.paths
         self._roots = _roots(source.paths)
         self._identity = {_LANDING: list(source.paths), _TYPES: list(source.object_types), **identity}
-        super().__init__(self._place, "checkpoint", json.dumps(self._identity), frozen=True)
+        super().__init__(self._place, "checkpoint", json.dumps(self._identity), patience=0, make=False)
         try:
             self._load()
         except BaseException:
@@ -171,18 +164,6 @@ class Checkpoint(KnownFiles):
         """Whether the object types are those before and more; plain Parquet cannot take a document a second time."""
         now = self._identity[_TYPES]
         return self._identity["format"] != PARQUET and (set(before) < set(now) or now == [ALL])
-
-    def _now(self) -> tuple[int, int] | None:
-        try:
-            facts = self._place.stat()
-        except FileNotFoundError:
-            return None
-        return facts.st_ino, facts.st_mtime_ns
-
-    def check_alone(self) -> None:
-        """Check that no other job has replaced the checkpoint since it was loaded."""
-        if self._now() != self._stamp:
-            raise SpoolInUseError(str(self._place), "another job has replaced the checkpoint meanwhile: try again")
 
     def relative(self, path: str) -> str:
         """Return the path of a file within the landing, so that it stays the same if the landing is moved."""
@@ -290,18 +271,6 @@ class Checkpoint(KnownFiles):
         for facts, path in self._there("facts, place || d.path", f"state = '{UNWRITTEN}'"):
             yield message_of(facts, path=path, complete=True, modified_ns=None)  # its mount may have moved
 
-    def again(self, news: News, options: SourceOptions) -> News:
-        """Return the same news after another look at the documents, with other options."""
-        fresh = {scanned_path(each) for each in news.scanned}
-        paths = dict.fromkeys(disk_file(path, self) for path in fresh)
-        states = [state for path in paths if path is not None and (state := self.state(path)) is not None]
-        found = [*look(states, options)]
-        for looked in found:
-            if looked.error:
-                raise SpoolError(looked.path, looked.error)
-        scanned = (each for file in found for each in file.scanned)
-        return replace(news, scanned=tuple(each for each in scanned if scanned_path(each) in fresh))
-
     def check_unchanged(self) -> None:
         """Check that no file has changed while it was read. A file may have been deleted since."""
         for now in list_files(self._paths, []):
@@ -321,8 +290,9 @@ class Checkpoint(KnownFiles):
         *,
         wait: bool,
     ) -> LeftOut:
-        """Write the checkpoint after a run into a staged folder: with the documents that it read, and without those
-        whose files are gone. `unwritten`: the time of its last response, if some of its objects were not written."""
+        """Write what a run has read, and forget the documents whose files are gone. A first checkpoint goes into a
+        staged folder; one that is there changes with `finish`. `unwritten`: the time of the run's last response, if
+        some of its objects were not written."""
         until = max(filter(None, (unwritten, self.unwritten)), default=None)
         remembered = {replace(closing, sequence="") for closing in (*self.closings, *closings)}
         newest = sorted(remembered, key=lambda one: (one.time, one.object_type, one.name))[-_REMEMBERED:]
@@ -334,28 +304,31 @@ class Checkpoint(KnownFiles):
             "tables": {label: (table.version, table.changed_columns) for label, table in tables.items()},
         }
         with self._reporting():
-            with closes(sqlite3.connect(folder / CHECKPOINT)) as copy:
-                self._database.backup(copy)
-            self._database.execute("ATTACH ? AS after", (str(folder / CHECKPOINT),))
-            for setting in "journal_mode = OFF", "synchronous = OFF":  # whoever swaps the folder syncs it
-                self._database.execute(f"PRAGMA after.{setting}").fetchall()
-            with self._transaction():
-                self._keep_files()
-                self._keep_documents(self._found(news, plan, rejects, UNWRITTEN if unwritten else READ, wait=wait))
-                texts = ((name, json.dumps(value)) for name, value in meta.items())
-                self._database.executemany("INSERT OR REPLACE INTO after.meta VALUES (?, ?)", texts)
-            left_out = self.left_out("after.")
-            self._database.execute("DETACH after")
-        return left_out
+            self._database.execute("BEGIN")
+            self._keep_files()
+            self._keep_documents(self._found(news, plan, rejects, UNWRITTEN if unwritten else READ, wait=wait))
+            texts = ((name, json.dumps(value)) for name, value in meta.items())
+            self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", texts)
+        if not self.exists:
+            self.finish()
+            with self._reporting():
+                self._database.execute("VACUUM INTO ?", (str(folder / CHECKPOINT),))
+        return self.left_out()
+
+    def finish(self) -> None:
+        """Commit what `save` has written."""
+        if self._database.in_transaction:
+            with self._reporting():
+                self._database.execute("COMMIT")
 
     def _keep_files(self) -> None:
         gone = "path NOT IN (SELECT path FROM listed)"
         for statement in (
-            f"DELETE FROM after.document WHERE position IN (SELECT position FROM after.file WHERE {gone})",  # noqa: S608
-            f"DELETE FROM after.file WHERE {gone}",  # noqa: S608 - a constant
+            f"DELETE FROM document WHERE position IN (SELECT position FROM file WHERE {gone})",  # noqa: S608
+            f"DELETE FROM file WHERE {gone}",  # noqa: S608 - a constant
             # A file with a document that has changed stays as it was known, so that the next run tells it again.
             (
-                "INSERT INTO after.file (path, size, modified_ns) SELECT path, size, modified_ns FROM listed "
+                "INSERT INTO file (path, size, modified_ns) SELECT path, size, modified_ns FROM listed "
                 "WHERE sha256 IS NOT NULL AND NOT stale "
                 "ON CONFLICT (path) DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns"
             ),
@@ -381,7 +354,7 @@ class Checkpoint(KnownFiles):
 
     def _keep_documents(self, found: Iterable[tuple[str, str, PlannedFile | None]]) -> None:
         statement = (
-            "INSERT INTO after.document SELECT position, ?, ?, sha256, ?, ? FROM after.file JOIN listed USING (path) "
+            "INSERT INTO document SELECT position, ?, ?, sha256, ?, ? FROM file JOIN listed USING (path) "
             "WHERE path = ? ON CONFLICT (position, path) DO UPDATE SET state = excluded.state, facts = excluded.facts, "
             "correlation_id = excluded.correlation_id, sha256 = coalesce(excluded.sha256, sha256)"
         )
@@ -390,9 +363,9 @@ class Checkpoint(KnownFiles):
                 facts = (None, None) if message is None else (message.correlation_id, facts_text(message))
                 self._database.execute(statement, (path.removeprefix(file), state, *facts, self.relative(file)))
 
-    def left_out(self, where: str = "") -> LeftOut:
+    def left_out(self) -> LeftOut:
         """Return how many responses were left out."""
-        query = f"SELECT state, count(*) FROM {where}document WHERE {_LEFT_OUT} GROUP BY state"  # noqa: S608 - constants
+        query = f"SELECT state, count(*) FROM document WHERE {_LEFT_OUT} GROUP BY state"  # noqa: S608 - constants
         with self._reporting():
             counts = dict(self._database.execute(query).fetchall())
         return LeftOut(sum(counts.values()), counts.get(STUCK, 0))

@@ -131,9 +131,9 @@ class Growth:
         return not self.checkpoint.exists or not self.news.empty or bool(self.news.changed)
 
     def plan(self, source: SourceOptions) -> Plan:
-        """Return the plan of the news; if `source` asks for another verification than before, look at them again."""
+        """Return the plan of the news; if `source` asks for another verification than before, look again."""
         if source.verify is not self._verify:
-            self.news = self.checkpoint.again(self.news, source)
+            self.news = self.checkpoint.look(source, since_last=self._since_last)
         self._verify = None
         return self.news.plan(replace(source, from_zero=self.checkpoint.from_zero))
 
@@ -311,7 +311,6 @@ class Growth:
     def check(self, lake: Lake) -> None:
         """Check before a commit that files, checkpoint and tables have not changed since they were read."""
         self.checkpoint.check_unchanged()
-        self.checkpoint.check_alone()
         for label in self._changed:
             if label in self._versions and lake.version(label) != self._versions[label]:
                 raise SpoolInUseError(

@@ -88,6 +88,8 @@ def _run(
             result = ingest.commit(ingest.replace(plan, writer), staged, lake)
         result = replace(result, submit=_submit(options.format, active.version))
         ingest.finish(result, staged, ingest.tables)
+        if growth is not None and not options.dry_run:
+            growth.checkpoint.finish()
     return result
 
 
@@ -147,7 +149,7 @@ class _Ingest(Ingest):
         folder = staged.folder / READ
         folder.mkdir()
         # A merge takes the same message twice; rows of plain Parquet would be there twice.
-        known = growth.written(lake) if lake.format == PARQUET else ()
+        known = partial(growth.written, lake) if lake.format == PARQUET else tuple
         plan, written, seen = self._read(
             plan, SparkTableWriter(lake.spark, self._source, folder, here=True, known=known)
         )

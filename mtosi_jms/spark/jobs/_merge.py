@@ -206,7 +206,7 @@ class TableMerge:
         if once and self._news.events is None and closed is None:
             return self._table_rows(self._first_states(facts)).withColumnRenamed("_name", self._key), None
         made = self._table_rows(self._states(self._once(facts)))
-        new = {"_written": f.lit(True), "_differs": f.lit(True), "_there": self._there_since(None)}
+        new = {"_written": f.lit(True), "_differs": f.lit(True), "_there": self._there}
         none = {REMOVED: f.lit(False), "_was": f.lit(False), "_known": f.lit(None)}
         rows, observed = self._counted(made.withColumns({**new, **none}))
         return rows.select(*made.columns).withColumnRenamed("_name", self._key), observed
@@ -247,21 +247,29 @@ class TableMerge:
             keys = keys.unionByName(closed.select("_name"))
         return old.join(keys.distinct(), "_name", "left_semi")
 
-    def _there_since(self, time: dt.datetime | None) -> Column:
-        """Whether a row says that its object is there now, or was there after a time."""
+    @property
+    def _there(self) -> Column:
+        """Whether a row says that its object is there now."""
+        return f.col(PRESENT) & self._holds(None)
+
+    def _holds(self, since: dt.datetime | None) -> Column:
+        """Whether a row holds now, or has done so after a time."""
         if self._write == MERGE:
-            return f.col(PRESENT)
+            return f.lit(True)
         end = f.col(TIMES[APPEND][1])
-        return f.col(PRESENT) & (end.isNull() if time is None else end.isNull() | (end > f.lit(time)))
+        return end.isNull() if since is None else end.isNull() | (end > f.lit(since))
+
+    def _not_gone(self, old: DataFrame, since: dt.datetime | None) -> DataFrame:
+        """Return the names of objects that are not gone, or were not after a time: there, or with a change alone."""
+        return old.where((f.element_at(FACTS, -1)["_rank"] != _GONE) & self._holds(since)).select("_name")
 
     def _differences(self, made: DataFrame, before: DataFrame) -> tuple[DataFrame, Observation]:
         """Return the rows that differ from the present ones, and those that have to be removed."""
         keys = ["_name", *self.keys[1:]]
         # The content of a row of a history also depends on facts of earlier rows.
         made, before = (rows.withColumn("_print", content_digest(rows, self._content)) for rows in (made, before))
-        there = self._there_since(None)
         same = f.struct(PRESENT, "_print", self._complete, *TIMES[self._write][1:])
-        known = before.select(*keys, f.struct(same.alias("same"), FACTS, there.alias("there")).alias("_known"))
+        known = before.select(*keys, f.struct(same.alias("same"), FACTS, self._there.alias("there")).alias("_known"))
         if self._write == MERGE:  # no name is ever removed
             both, removed = made.join(known, keys, "left"), f.lit(False)
         else:
@@ -274,7 +282,7 @@ class TableMerge:
             written = differs | (new_facts & ~f.col(PRESENT))
         else:
             written = differs
-        marks = {"_written": written, "_differs": differs, "_there": there, "_was": f.col("_known.there")}
+        marks = {"_written": written, "_differs": differs, "_there": self._there, "_was": f.col("_known.there")}
         marks = {name: f.coalesce(value, f.lit(False)) for name, value in marks.items()}
         counted, observed = self._counted(both.withColumns({REMOVED: removed, **marks}))
         return counted.where("_written").select(*made.drop("_print").columns, REMOVED), observed
@@ -374,8 +382,7 @@ class TableMerge:
         if new := self._applicable(self._news.closings):
             there = names
             if old is not None:
-                ends = old.where(self._there_since(min(one.time for one in new)))
-                there = names.unionByName(ends.select("_name")).distinct()
+                there = names.unionByName(self._not_gone(old, min(one.time for one in new))).distinct()
             pairs = self._closing_pairs(there, new)
             if any(one.object_type for one in new):
                 pairs = pairs.join(news_names.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
@@ -383,9 +390,7 @@ class TableMerge:
         if remembered := self._applicable(self._news.remembered):
             if self._write == MERGE:  # of several the last one decides
                 remembered = [*{(one.object_type, one.name): one for one in remembered}.values()]
-            unknown = names
-            if old is not None:
-                unknown = names.join(old.where(self._there_since(None)).select("_name"), "_name", "left_anti")
+            unknown = names if old is None else names.join(self._not_gone(old, None), "_name", "left_anti")
             closed.append(self._closing_pairs(unknown, remembered))
         if not closed:
             return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -39,7 +39,7 @@ class SparkTableWriter(TableWriter):
     Args:
         condition: in Spark SQL, selects the rows that are written; empty for all rows.
         here: whether to read a few messages in this process and write their tables with Arrow, without `condition`.
-        known: the sequences that are left out, as `sequence_key` names them.
+        known: gives the sequences that are left out, as `sequence_key` names them.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SparkTableWriter(TableWriter):
         condition: str = "",
         *,
         here: bool = False,
-        known: Collection[str] = (),
+        known: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__(options, folder)
         self._spark = spark
@@ -61,8 +61,8 @@ class SparkTableWriter(TableWriter):
 
     def write(self, plan: Plan | EnginePlan) -> Written | None:
         """Make the tables; None if a file turns out to be damaged, because the plan is then wrong."""
-        if self._known and isinstance(plan, Plan):
-            plan = replace(plan, files=tuple(file for file in plan.files if sequence_key(file) not in self._known))
+        if isinstance(plan, Plan) and (known := self._known()):
+            plan = replace(plan, files=tuple(file for file in plan.files if sequence_key(file) not in known))
         self._landed = messages_of(self._spark, plan, self._options)
         return self._write({found.correlation_id for found in plan.sequences if found.conflicts})
 
