@@ -19,10 +19,7 @@ from mtosi_jms.soap import parse
 from mtosi_jms.spark.jobs import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
 from mtosi_jms.tables.alarms import run_local
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 MTOP = "http://www.tmforum.org/mtop/"
 NAMESPACES = {"alm": "nra", "cei": "fmw", "ei": "fmw", "prc": "nra", "notmsg": "fmw", "ar": "rtm"}

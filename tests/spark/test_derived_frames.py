@@ -19,10 +19,7 @@ from mtosi_jms.spark._source import InventoryReader
 from mtosi_jms.tables.columns import full_schema
 from mtosi_jms.tables.landing import plan_landing, readable
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

@@ -26,10 +26,7 @@ from mtosi_jms.tables.landing import look, plan_landing
 from .conftest import MTOP
 from .troubles import content, troubled_landing
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

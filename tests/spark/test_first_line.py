@@ -14,10 +14,7 @@ from pyspark.errors import PySparkException
 
 from mtosi_jms.spark import parse_messages, register_functions
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 Failing = Callable[[Any, Any, Path], Any]

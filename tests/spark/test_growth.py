@@ -28,10 +28,7 @@ from mtosi_jms.spark.jobs import (
 
 from .lake_model import ATTRIBUTES, FULL, GONE, TOLD, Batch, Event, Model, random_runs
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 START = dt.datetime(2024, 1, 1)
 SPACES = " ".join(

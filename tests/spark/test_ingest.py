@@ -26,10 +26,7 @@ from mtosi_jms.spark.jobs import IngestOptions, IngestResult, run_ingest
 from mtosi_jms.tables import write
 from mtosi_jms.tables.landing import partition
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

@@ -19,10 +19,7 @@ from mtosi_jms.tables import write
 from mtosi_jms.tables.ingest import run_local as local_ingest
 from mtosi_jms.tables.topology import run_local as local_topology
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 EVIL = "<script>alert(1)</script>"
 

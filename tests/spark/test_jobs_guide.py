@@ -17,10 +17,7 @@ from mtosi_jms.tables import write
 
 from .conftest import Envelopes, writer
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 GUIDE = Path(__file__).parents[2] / "docs/spark.md"
 ALARM = (

@@ -24,10 +24,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.tables.snapshots import Snapshot
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 COMMAND = [sys.executable, "-m", "mtosi_jms", "ingest", "--object", "ALL", "--cores", "2"]
 ELEMENTS = 40

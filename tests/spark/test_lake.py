@@ -27,10 +27,7 @@ from mtosi_jms.tables.formats import check_format
 
 DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 KINDS = ("delta", "iceberg")
 ROUNDS = 6

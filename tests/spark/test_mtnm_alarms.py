@@ -16,10 +16,7 @@ from mtosi_jms.notifications import Publisher, Subscriber
 from mtosi_jms.spark import latest_alarms, read_alarms
 from mtosi_jms.tables import read
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 STRING = TypeCode.of(TCKind.string)
 PAIRS = TypeCode.sequence(TypeCode.struct("IDL:x/Pair:1.0", "Pair", (("name", STRING), ("value", STRING))))

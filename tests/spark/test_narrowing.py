@@ -16,10 +16,7 @@ pytest.importorskip("pyspark")
 import mtosi_jms.spark as mtosi_spark
 from mtosi_jms.tables.columns import full_schema
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

@@ -12,10 +12,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 def shown(source: str, space: dict[str, Any]) -> Any:

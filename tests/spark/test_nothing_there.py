@@ -23,10 +23,7 @@ from mtosi_jms.spark import SourceOptions, diff_snapshots, snapshot_topology
 from mtosi_jms.spark._engine import check_readable
 from mtosi_jms.tables.landing import plan_landing
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

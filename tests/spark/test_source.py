@@ -17,10 +17,7 @@ import mtosi_jms.spark as mtosi_spark
 
 from .conftest import Envelopes, Put, writer
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

@@ -21,10 +21,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import parser_for
 from mtosi_jms.spark import SourceOptions
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

@@ -18,10 +18,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark import latest_alarms, ledger, parse_alarms, parse_messages
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"

@@ -25,10 +25,7 @@ from mtosi_jms.spark import InventorySource, MessageStreamSource
 from mtosi_jms.spark._message_stream import RECEIVER_OPTIONS
 from mtosi_jms.spark._source import StreamOptions
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 

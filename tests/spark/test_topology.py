@@ -23,10 +23,7 @@ from mtosi_jms.spark.jobs import (
 from mtosi_jms.tables import write
 from mtosi_jms.tables.columns import row_schema
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 Edge = tuple[str, str, str]

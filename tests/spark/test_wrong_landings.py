@@ -32,10 +32,7 @@ from mtosi_jms.tables.snapshots import Snapshot
 
 from .troubles import repeating
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
+pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
 ODD = b"caf-\xe9.xml"
