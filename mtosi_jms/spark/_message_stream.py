@@ -26,7 +26,7 @@ from mtosi_jms.errors import AuthenticationError, ConfigError, IllegalStateError
 from mtosi_jms.jms import DUPLICATE_ID
 from mtosi_jms.masking import is_secret, passwords_in
 from mtosi_jms.spark._known import StreamIndex
-from mtosi_jms.spark._source import FileStream, StreamOptions, admitted, check_streamable, narrowed, seconds
+from mtosi_jms.spark._source import FileStream, StreamOptions, check_streamable, narrowed, seconds
 from mtosi_jms.spool import DurableLanding, SpoolEntry, open_entry, scan
 from mtosi_jms.tables.columns import full_schema
 from mtosi_jms.tables.files import local_path, state_of
@@ -99,29 +99,29 @@ class MessageStreamSource(DataSource):
         """Return a reader of messages that are received while it runs. Raises ConfigError: `schema` has a column that
         does not exist or has another type."""
         columns = narrowed(full_schema(self._settings), schema)
-        made = admitted(SpoolStream)(self._settings, self._options, columns)
-        if isinstance(made, SpoolStream):
-            made.receive_from(self._receiver, self._drain)
-        return made
+        return SpoolStream(self._settings, self._options, columns, self._receiver, self._drain)
 
 
 class SpoolStream(FileStream):
     """A stream of the messages in a spool, which a receiver or another program fills."""
 
-    def __init__(self, settings: SourceOptions, options: StreamOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        settings: SourceOptions,
+        options: StreamOptions,
+        schema: pa.Schema,
+        receiver: ReceiverOptions | None,
+        drain: float,
+    ) -> None:
         super().__init__(settings, options, schema)
-        self._from: ReceiverOptions | None = None
-        self._drain = 0.0
+        self._from = receiver
+        self._drain = drain
         self._landing: DurableLanding | None = None
         self._receiver: Receiver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state that a worker needs; it does not receive messages."""
         return {**super().__getstate__(), "_from": None, "_landing": None, "_receiver": None}
-
-    def receive_from(self, options: ReceiverOptions | None, drain: float) -> None:
-        """Set the provider from which messages are received."""
-        self._from, self._drain = options, drain
 
     @property
     def folder(self) -> str:
@@ -143,12 +143,12 @@ class SpoolStream(FileStream):
             _log.info("%s is a copy of an earlier message, and is removed", copy)
             self.remove(Path(copy))
 
-    def available(self) -> int:
-        """Receive all messages that the provider has, even beyond `maxSpooledMessages`; return the last position."""
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Receive all messages that the provider has, even beyond `maxSpooledMessages`."""
         index = self.index
         self._receive(bounded=False)
         self.look(index)
-        return index.last
+        self._end = index.last
 
     def _receive(self, *, bounded: bool) -> None:
         """Start the receiver at the first call, which waits for the messages that the provider has.

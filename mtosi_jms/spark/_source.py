@@ -60,6 +60,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+try:  # since 4.2 Spark passes start and limit of a batch
+    _admission: Any = importlib.import_module("pyspark.sql.streaming.datasource")
+except ModuleNotFoundError:
+    _admission = None
+
 _log = logging.getLogger(__package__)
 _CARRIED: Final = "mtosi.options"
 
@@ -181,7 +186,7 @@ class InventorySource(DataSource):
         """Return a reader of a landing that grows."""
         settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
         check_streamable(settings, options)
-        return admitted(LandingStream)(settings, options, narrowed(full_schema(settings), schema))
+        return LandingStream(settings, options, narrowed(full_schema(settings), schema))
 
 
 def stream_landing(
@@ -295,25 +300,30 @@ class FileStream(DataSourceStreamReader, ABC):
         """Return where a query without a checkpoint begins: after the files that were trimmed."""
         return self.index.offset(self.index.trimmed)
 
-    def newest(self, start: int | None, most: int | None) -> int:
-        """Look for new files, and return the last position of a batch of at most `most` files after `start`, by default
-        after the last planned batch."""
-        index = self.index
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """Look for new files, and return the end of a batch after `start`, by default after the last planned batch."""
+        index, most = self.index, self.options.most
+        if limit is not None:
+            most = limit.max_files if isinstance(limit, _admission.ReadMaxFiles) else None
         if self._end is None:
             self.look(index)
         end = index.last if self._end is None else self._end
-        if start is None:
-            start = index.trimmed if self._planned is None else self._planned
-        return end if most is None else max(start, min(end, start + most))
+        first = index.trimmed if self._planned is None else self._planned
+        if start is not None:
+            first = index.position(start)
+        return index.offset(end if most is None else max(first, min(end, first + most)))
 
-    def available(self) -> int:
-        """Look for new files, and return the last position."""
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        most = self.options.most
+        return _admission.ReadAllAvailable() if most is None else _admission.ReadMaxFiles(most)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        return self.index.offset(self.index.last)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of the query, which may have several batches."""
         self.look(self.index)
-        return self.index.last
-
-    def latestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the end of the next batch."""
-        return self.index.offset(self.newest(None, self.options.most))
+        self._end = self.index.last
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the files between two offsets, and distribute them to partitions; always the same files."""
@@ -390,6 +400,10 @@ class FileStream(DataSourceStreamReader, ABC):
             self._index = None
 
 
+if _admission is not None:
+    _admission.SupportsTriggerAvailableNow.register(FileStream)
+
+
 class LandingStream(FileStream):
     """A stream of the files of a landing."""
 
@@ -430,38 +444,3 @@ def _check(files: Iterable[FileState]) -> None:
         what = changed(file)
         if what:
             raise file_changed(file.path, what)
-
-
-def admitted(kind: type[FileStream]) -> type[FileStream]:
-    """Return the class of stream for this version of PySpark: since 4.2 Spark passes start and limit of a batch."""
-    try:
-        admission: Any = importlib.import_module("pyspark.sql.streaming.datasource")
-    except ModuleNotFoundError:
-        return kind
-    return _with_limits(kind, admission)
-
-
-def _with_limits(kind: type[FileStream], admission: Any) -> type[FileStream]:
-    base: Any = kind
-
-    class Admitted(base):  # type: ignore[misc]
-        """A stream that gets start and limit of each batch, and supports AvailableNow in several batches."""
-
-        def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-            most = limit.max_files if isinstance(limit, admission.ReadMaxFiles) else None
-            return dict(self.index.offset(self.newest(self.index.position(start), most)))
-
-        def getDefaultReadLimit(self) -> Any:  # noqa: N802
-            most = self.options.most
-            return admission.ReadAllAvailable() if most is None else admission.ReadMaxFiles(most)
-
-        def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-            return dict(self.index.offset(self.index.last))
-
-        def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-            self._end = self.available()
-
-    register: Callable[[type], object] = admission.SupportsTriggerAvailableNow.register
-    register(Admitted)
-    made: type[FileStream] = Admitted
-    return made

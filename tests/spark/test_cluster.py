@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import re
 import shlex
-import signal
 import socket
-import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +19,15 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-import pyspark
-
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.xmlbind import core
 
+from .clusters import HOME, PATIENCE, Cluster, Daemon, running
+
 pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
 Put = Callable[..., Path]
-HOME = Path(pyspark.__file__).parent
-PATIENCE = 90.0
 
 # A session of one's own instead of spark-submit; prints what it read and where its workers have the package from.
 SESSION = """
@@ -118,151 +112,27 @@ spark.stop()
 """
 
 
-class Daemon:
-    """A process of the cluster and what it logs, line by line."""
-
-    def __init__(self, name: str, folder: Path, environment: dict[str, str], *arguments: str) -> None:
-        self.lines: list[str] = []
-        self.folder = folder
-        self._unread: queue.Queue[str | None] = queue.Queue()
-        command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
-        folder.mkdir(parents=True, exist_ok=True)
-        self.process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line)
-            self._unread.put(line)
-        self._unread.put(None)
-
-    def says(self, pattern: str) -> str:
-        """Wait for a line of the log; its first group."""
-        while True:
-            line = self._unread.get(timeout=PATIENCE)
-            assert line is not None, "".join(self.lines[-20:])
-            match = re.search(pattern, line)
-            if match:
-                return match.group(1)
-
-    def kill_children(self) -> None:
-        """Kill what this process has started, as the system does when memory is short."""
-        for file in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            for child in file.read_text().split():
-                os.kill(int(child), signal.SIGKILL)
-
-    def kill(self) -> None:
-        """Kill this very process."""
-        self.process.kill()
-
-    def stop(self) -> None:
-        """End this very process, and wait for it."""
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=PATIENCE)
-        finally:
-            self.process.kill()
-            self.process.wait()
-            self._reader.join(timeout=PATIENCE)
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """A running cluster.
-
-    Attributes:
-        url: of the master.
-        master: its process.
-        workers: theirs.
-        environment: for whoever submits.
-    """
-
-    url: str
-    master: Daemon
-    workers: tuple[Daemon, ...]
-    environment: dict[str, str]
-
-    def run(self, command: Sequence[str], folder: Path) -> str:
-        """Run a driver to its end; what it printed."""
-        done = subprocess.run(
-            command, cwd=folder, env=self.environment, capture_output=True, text=True, timeout=8 * PATIENCE
-        )
-        assert done.returncode == 0, done.stderr[-5000:]
-        return done.stdout
-
-    def workers_used(self) -> set[str]:
-        """The workers on which the master has launched executors."""
-        found = (re.search(r"Launching executor \S+ on worker (\S+)", line) for line in self.master.lines)
-        return {match.group(1) for match in found if match}
-
-
 @pytest.fixture(scope="module")
-def environment(
-    tmp_path_factory: pytest.TempPathFactory, spark_java: str, interpreted: dict[str, str], bare_python: str
-) -> dict[str, str]:
-    """That of daemons and of whoever submits."""
+def own_cluster_of(
+    spark_java: str, interpreted: dict[str, str], bare_python: str
+) -> Callable[[Path], AbstractContextManager[Cluster]]:
     try:
         check_java()
     except ConfigError as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("cluster")
-    settings = {**interpreted, "spark.executor.extraJavaOptions": spark_java, "spark.ui.enabled": "false"}
-    defaults = "".join(f"{name} {value}\n" for name, value in settings.items())
-    (folder / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
-    return {
-        **kept,
-        "SPARK_HOME": str(HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(folder),
-        "SPARK_CONF_DIR": str(folder),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-        "SPARK_DAEMON_JAVA_OPTS": spark_java,
-        "SPARK_SUBMIT_OPTS": spark_java,
-        "PYSPARK_PYTHON": bare_python,
-        "PYSPARK_DRIVER_PYTHON": bare_python,
-    }
-
-
-@contextmanager
-def running(environment: dict[str, str]) -> Iterator[Cluster]:
-    """A master and three workers."""
-    folder = Path(environment["SPARK_LOCAL_DIRS"])
-    at_any_port = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-    started: list[Daemon] = []
-    try:
-        master = Daemon("master.Master", folder / "master", environment, *at_any_port)
-        started.append(master)
-        url = master.says(r"Starting Spark master at (spark://\S+)")
-        for number in range(3):
-            place = folder / f"worker{number}"
-            limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(place))
-            started.append(Daemon("worker.Worker", place, environment, *at_any_port, *limits, url))
-        for _ in range(3):
-            master.says(r"Registering worker (\S+) with 1 cores")
-        yield Cluster(url, master, tuple(started[1:]), environment)
-    finally:
-        for daemon in reversed(started):
-            daemon.stop()
+    return lambda folder: running(folder, interpreted, spark_java, bare_python, 3)
 
 
 @pytest.fixture(scope="module")
-def cluster(environment: dict[str, str]) -> Iterator[Cluster]:
-    with running(environment) as started:
+def cluster(own_cluster_of: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with own_cluster_of(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
 @pytest.fixture
-def own_cluster(environment: dict[str, str]) -> Iterator[Cluster]:
+def own_cluster(own_cluster_of: Any, tmp_path: Path) -> Iterator[Cluster]:
     """A cluster that a test may kill parts of."""
-    with running(environment) as started:
+    with own_cluster_of(tmp_path) as started:
         yield started
 
 
@@ -402,12 +272,9 @@ def test_executors_and_a_worker_are_lost_in_mid_job(
     first, second, _ = own_cluster.workers
     killer = Killer({(b"r", 5): first.kill_children, (b"r", 9): second.kill_children, (b"w", 2): second.kill})
     out = tmp_path / "ME"
-    path = {"PYTHONPATH": str(root)}
+    command = [sys.executable, str(script), own_cluster.url, str(killer.port), str(landing), str(out)]
     try:
-        submitted = replace(own_cluster, environment={**own_cluster.environment, **path})
-        submitted.run(
-            [sys.executable, str(script), own_cluster.url, str(killer.port), str(landing), str(out)], tmp_path
-        )
+        own_cluster.run(command, tmp_path, PYTHONPATH=str(root))
     finally:
         killer.close()
     assert killer.heard.count(b"r") > 12, "tasks were lost and ran again"

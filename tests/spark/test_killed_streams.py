@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.jms import DeliveryMode
 
 from ..brokers import Brokers
-from .test_cluster import HOME, Daemon
+from .clusters import Cluster, running
 
 pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
@@ -42,71 +41,12 @@ PATIENCE = 600.0 + MESSAGES / 100
 QUEUE = "queue:STREAM.INVENTORY"
 # Artemis sets a message aside that it has handed out ten times; receivers that are killed often need more.
 OPTIONS = {"artemis": {"settings": "<max-delivery-attempts>-1</max-delivery-attempts>"}}
-AT_ANY_PORT = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-
-
-@dataclass
-class Workers:
-    """A master and two workers, which may be killed."""
-
-    folder: Path
-    environment: dict[str, str]
-    master: Daemon = field(init=False)
-    url: str = ""
-    workers: list[Daemon] = field(default_factory=list)
-    started: int = 0
-
-    def start(self) -> None:
-        self.master = Daemon("master.Master", self.folder / "master", self.environment, *AT_ANY_PORT)
-        self.url = self.master.says(r"Starting Spark master at (spark://\S+)")
-        for _ in range(2):
-            self.add()
-
-    def add(self) -> None:
-        self.started += 1
-        place = self.folder / f"worker{self.started}"
-        limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(place))
-        self.workers.append(Daemon("worker.Worker", place, self.environment, *AT_ANY_PORT, *limits, self.url))
-        self.master.says(r"Registering worker (\S+) with 1 cores")
-
-    def kill_one(self) -> None:
-        victim = self.workers.pop(0)
-        victim.process.kill()
-        victim.stop()
-        self.add()
-
-    def stop(self) -> None:
-        for daemon in (*self.workers, self.master):
-            daemon.stop()
 
 
 @pytest.fixture
-def workers(tmp_path: Path, spark_java: str, interpreted: dict[str, str], root: Path) -> Iterator[Workers]:
-    settings = {**interpreted, "spark.executor.extraJavaOptions": spark_java, "spark.ui.enabled": "false"}
-    (tmp_path / "conf").mkdir()
-    defaults = "".join(f"{name} {value}\n" for name, value in settings.items())
-    (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_", "PYTHON"))}
-    environment = {
-        **kept,
-        "SPARK_HOME": str(HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
-        "SPARK_CONF_DIR": str(tmp_path / "conf"),
-        "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-        "SPARK_DAEMON_JAVA_OPTS": spark_java,
-        "SPARK_SUBMIT_OPTS": spark_java,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": str(root),
-    }
-    made = Workers(tmp_path, environment)
-    try:
-        made.start()
+def workers(tmp_path: Path, spark_java: str, interpreted: dict[str, str], root: Path) -> Iterator[Cluster]:
+    with running(tmp_path, interpreted, spark_java, sys.executable, 2, PYTHONPATH=str(root)) as made:
         yield made
-    finally:
-        made.stop()
 
 
 class Driver:
@@ -198,7 +138,7 @@ def check(told: dict[str, Any]) -> None:
         assert sorted(told["ledger"]) == sorted([f"s{number}", LENGTH, 0, True] for number in range(MESSAGES // LENGTH))
 
 
-def asked(workers: Workers, lake_formats: tuple[dict[str, str], str], kind: str, **more: Any) -> dict[str, Any]:
+def asked(workers: Cluster, lake_formats: tuple[dict[str, str], str], kind: str, **more: Any) -> dict[str, Any]:
     if kind == "delta" and lake_formats[1]:
         pytest.skip(lake_formats[1])
     lake = {**lake_formats[0], "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
@@ -217,7 +157,7 @@ def asked(workers: Workers, lake_formats: tuple[dict[str, str], str], kind: str,
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 @pytest.mark.parametrize("broker", ["activemq", "artemis"])
 def test_messages(
-    workers: Workers,
+    workers: Cluster,
     start_broker: Brokers,
     lake_formats: tuple[dict[str, str], str],
     envelopes: Any,
@@ -255,7 +195,7 @@ def test_messages(
         at = start_broker(broker, tmp_path / "broker", endpoints=at.endpoints, **OPTIONS.get(broker, {}))
 
     try:
-        run(driver, feed, [driver.kill_and_start, workers.kill_one, kill_broker] * KILLS)
+        run(driver, feed, [driver.kill_and_start, workers.replace_worker, kill_broker] * KILLS)
         told = driver.finish()
     finally:
         driver.kill()
@@ -266,7 +206,7 @@ def test_messages(
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
 def test_a_landing(
-    workers: Workers,
+    workers: Cluster,
     lake_formats: tuple[dict[str, str], str],
     envelopes: Any,
     tmp_path: Path,
@@ -289,7 +229,7 @@ def test_a_landing(
             unfinished.rename(landing / f"{number}.xml")
 
     try:
-        run(driver, feed, [driver.kill_and_start, workers.kill_one] * KILLS)
+        run(driver, feed, [driver.kill_and_start, workers.replace_worker] * KILLS)
         told = driver.finish()
     finally:
         driver.kill()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import importlib.util
 import os
 import pickle
 import re
@@ -55,8 +55,8 @@ class Query:
         return self
 
     def latest(self) -> dict[str, Any]:
-        """The end of the next batch, as this version of PySpark asks for it."""
-        if inspect.signature(self.reader.latestOffset).parameters:
+        """The end of the next batch, as this version of PySpark asks for it: since 4.2 with start and limit."""
+        if importlib.util.find_spec("pyspark.sql.streaming.datasource") is not None:
             start = self.start or self.reader.initialOffset()
             found = self.reader.latestOffset(start, self.reader.getDefaultReadLimit())
         else:
