@@ -62,14 +62,12 @@ _ARROW: Final = {str: _TEXT, int: _LONG, bool: pa.bool_(), dt.datetime: pa.times
 
 
 def _arrow(hint: Any) -> pa.DataType:
-    """Return the Arrow type of a field of a dataclass."""
     if get_origin(hint) is tuple:
         return pa.list_(_arrow(get_args(hint)[0]))
     return _ARROW[next((one for one in get_args(hint) if one is not type(None)), hint)]
 
 
 def _struct(kind: type) -> pa.StructType:
-    """Return the type of what `asdict` makes of a dataclass."""
     return pa.struct([(name, _arrow(hint)) for name, hint in get_type_hints(kind).items()])
 
 
@@ -128,7 +126,6 @@ class EnginePlan:
         return {row["kind"]: row["copies"] for row in rows}
 
     def readable(self, options: SourceOptions) -> EnginePlan:
-        """Return the messages that have to be read with these options."""
         if options.on_incomplete is OnIncomplete.FAIL:
             check_complete(map(_sequence, _pylist(self._facts("sequence").where("not complete"))))
         messages = self.table.where("message is not null")
@@ -145,7 +142,6 @@ class EnginePlan:
         return replace(self, table=self.table.where(f.col("message.body_tag").isin(*tags)))
 
     def rows(self, options: SourceOptions) -> DataFrame:
-        """Return the rows of the messages."""
         schema = full_schema(options)
         return map_batches(self._files(options.partitions), partial(_read, options, schema), schema, options.stubs)
 
@@ -258,7 +254,6 @@ def read_landing(
 
 
 def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> EnginePlan:
-    """Plan a landing in Spark."""
     if options.bulk_files:
         raise ConfigError("the option bulkFiles is for landings that the driver plans: spark.read.format('mtosi')")
     if not hasattr(spark, "sparkContext"):
@@ -276,7 +271,6 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
 
 
 def _list(spark: SparkSession, options: SourceOptions) -> DataFrame:
-    """Return the files of a landing, and what cannot be listed."""
     rejects: list[Reject] = []
     found = list_files(options.paths, rejects, options.sieve)
     files: Iterator[dict[str, Any]] = ({"path": file.path, "size": file.size} for file in found)
@@ -295,20 +289,17 @@ def _copies(messages: DataFrame, options: SourceOptions, keep: Callable[[str, Da
 
 
 def _by_file(messages: DataFrame) -> DataFrame:
-    """Return files with the messages in them, `_FOUND`."""
     rejects = f.lit(None).cast(from_arrow_type(_FACTS.field("rejects").type)).alias("rejects")
     facts = f.struct(f.collect_list("message").alias("messages"), rejects)
     return messages.groupBy("path", "size").agg(facts.alias("facts"))
 
 
 def _senders_from_zero(messages: DataFrame) -> frozenset[str]:
-    """Return the senders of which a batch 0 is among the messages."""
     zero = messages.where((f.col("message.batch_number") == 0) & (f.col("message.kind") == RESPONSE))
     return frozenset(row[0] or "" for row in zero.select("message.sender").distinct().collect())
 
 
 def _settled(messages: DataFrame, copies: DataFrame, options: SourceOptions) -> DataFrame:
-    """Return the plan of the messages: messages to read, rejects and sequences."""
     joined = messages.join(copies, messages["message.path"] == copies["document"], "left").drop("document")
     alone = f.when(f.col("message.correlation_id").isNull(), f.col("message.path"))
     groups = joined.groupBy(f.col("message.correlation_id"), alone.alias("alone"))
@@ -323,7 +314,6 @@ def _spread(files: DataFrame, most: int | None) -> DataFrame:
 
 
 def _tasks(spark: SparkSession, count: int, size: int) -> int:
-    """Return the number of tasks for files, from their number and their bytes."""
     return max(math.ceil(size / _TASK_BYTES), math.ceil(count / _TASK_FILES), 2 * spark.sparkContext.defaultParallelism)
 
 
@@ -386,7 +376,6 @@ def _rows(
 
 
 def _look(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator[dict[str, Any]]:
-    """Look at files: messages, not settled yet, and rejects."""
     with SHELF.held():
         for row in (row for batch in batches for row in batch.to_pylist()):
             for scanned in scan_path(row["path"], options):
@@ -400,7 +389,6 @@ def _look(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator
 
 
 def _digest(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator[dict[str, Any]]:
-    """Make the digests of the bodies of messages."""
     for file in documents(batches):
         for _, body in read_digests((file,), options.whole_file_bytes):
             yield {
@@ -417,7 +405,6 @@ def _refusals(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iter
 
 
 def _settle(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator[dict[str, Any]]:
-    """Settle the messages of each correlationId."""
     for group in (group.as_py() for batch in batches for group in batch.column("messages")):
         by_path = {row["message"]["path"]: row for row in group}
         digests = partial(_known_digests, by_path)
@@ -438,7 +425,6 @@ def _known_digests(rows: Mapping[str, dict[str, Any]], copies: Sequence[PlannedF
 
 
 def _read(options: SourceOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make the rows of messages and rejects."""
     rejects: list[Reject] = []
     return reader_for(options, schema).read(documents(batches, rejects), rejects)
 

@@ -219,7 +219,6 @@ def ledger(
 
 
 def _reckon(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Make sequences from grouped facts."""
     for batch in batches:
         rows = [
             values_of(LEDGER, found)
@@ -251,7 +250,6 @@ def register_functions(spark: SparkSession) -> None:
 
 
 def header_of(bodies: pa.Array) -> pa.Array:
-    """Compute `mtosi_header` for a batch."""
     return pa.array(map(_header, bodies.to_pylist()), type=_HEADER)
 
 
@@ -264,7 +262,6 @@ def _header(body: Body) -> dict[str, Any] | None:
 
 
 def error_of(bodies: pa.Array) -> pa.Array:
-    """Compute `mtosi_error` for a batch."""
     return pa.array(map(_error, bodies.to_pylist()), type=pa.string())
 
 

@@ -110,7 +110,6 @@ class KnownFiles:
             return frozenset(json.loads(self._meta("from_zero")))
 
     def close(self) -> None:
-        """Close the file; may be called again."""
         self._database.close()
 
     def _meta(self, name: str) -> str:
@@ -145,34 +144,7 @@ class KnownFiles:
             raise SpoolError(str(self.path), f"the {self._what}: {error}") from error
 
 
-class Earlier(Mapping[str, Sequence[PlannedFile]]):
-    """The messages of earlier plans by correlationId; each is read when it is needed.
-
-    Attributes:
-        returned: the paths of those that were needed.
-    """
-
-    def __init__(self, find: Callable[[str], Sequence[PlannedFile]]) -> None:
-        self._find = find
-        self.returned: set[str] = set()
-
-    def __getitem__(self, correlation_id: str) -> Sequence[PlannedFile]:
-        found = self._find(correlation_id)
-        self.returned.update(file.path for file in found)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        raise TypeError("correlationIds are not listed")
-
-    def __len__(self) -> int:
-        raise TypeError("correlationIds are not counted")
-
-    def __bool__(self) -> bool:
-        return True
-
-
 def facts_text(message: PlannedFile) -> str:
-    """Return the facts about a message as they are stored."""
     return json.dumps(asdict(message))
 
 
@@ -222,7 +194,6 @@ class StreamIndex(KnownFiles):
 
     @property
     def last(self) -> int:
-        """The last position; 0 if there is none."""
         with self._reporting():
             return int(self._one("SELECT coalesce(max(position), 0) FROM file")[0])
 
@@ -233,7 +204,6 @@ class StreamIndex(KnownFiles):
             return int(self._meta("trimmed"))
 
     def offset(self, position: int) -> dict[str, Any]:
-        """Return the offset of a position, for Spark's checkpoint."""
         return {"format": OFFSETS, "index": self.id, "position": position}
 
     def position(self, offset: Mapping[str, Any]) -> int:
@@ -270,7 +240,6 @@ class StreamIndex(KnownFiles):
         return Added(tuple(path for (path,) in changed), tuple(path for (path,) in copies))
 
     def has(self, path: str) -> bool:
-        """Whether a file has a position and was not trimmed."""
         return self._position(path) is not None
 
     def __contains__(self, path: object) -> bool:
@@ -311,15 +280,11 @@ class StreamIndex(KnownFiles):
                 value = json.dumps(sorted(from_zero))
                 self._database.execute("UPDATE meta SET value = ? WHERE name = 'from_zero'", (value,))
 
-    def earlier(self, position: int) -> Earlier:
-        """Return the messages of batches up to a position."""
-
-        def find(correlation_id: str) -> list[PlannedFile]:
-            query = "SELECT facts FROM document WHERE correlation_id = ? AND position <= ?"
-            with self._reporting():
-                return [message_of(text) for (text,) in self._database.execute(query, (correlation_id, position))]
-
-        return Earlier(find)
+    def earlier(self, position: int, correlation_id: str) -> list[PlannedFile]:
+        """Return the messages of a correlationId in batches up to a position."""
+        query = "SELECT facts FROM document WHERE correlation_id = ? AND position <= ?"
+        with self._reporting():
+            return [message_of(text) for (text,) in self._database.execute(query, (correlation_id, position))]
 
     def trim(self, end: int) -> None:
         """Forget the paths of all files up to a position; the keys of the last million messages stay."""

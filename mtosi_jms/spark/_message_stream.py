@@ -83,7 +83,6 @@ class MessageStreamSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
         return "mtosi-jms"
 
     def schema(self) -> StructType:
@@ -92,7 +91,6 @@ class MessageStreamSource(DataSource):
         return from_arrow_schema(full_schema(self._settings))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Refuse to read a batch. Raises ConfigError: always."""
         raise ConfigError("mtosi-jms is for readStream; spark.read.format('mtosi') reads what lies in a spool")
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
@@ -120,16 +118,13 @@ class SpoolStream(FileStream):
         self._receiver: Receiver | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state that a worker needs; it does not receive messages."""
         return {**super().__getstate__(), "_from": None, "_landing": None, "_receiver": None}
 
     @property
     def folder(self) -> str:
-        """The folder of the spool."""
         return local_path(self.settings.paths[0], "a spool")
 
     def open_index(self) -> StreamIndex:
-        """Open the index of the spool; make the spool if it does not exist."""
         self._landing = DurableLanding(self.folder)
         path = self.options.index or str(Path(self.folder) / INDEX)
         return StreamIndex(path, json.dumps(["spool", self.folder]), patience=self.options.patience)
@@ -166,17 +161,14 @@ class SpoolStream(FileStream):
         self._receiver.check()
 
     def clean(self, path: str) -> None:
-        """Remove or archive both files of an entry, the envelope first."""
         super().clean(path)
         super().clean(str(Path(path).with_suffix(".json")))
 
     def remove(self, path: Path) -> None:
-        """Remove both files of an entry."""
         path.unlink(missing_ok=True)
         path.with_suffix(".json").unlink(missing_ok=True)
 
     def stop(self) -> None:
-        """Stop the receiver, and close the index."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
@@ -199,7 +191,6 @@ def key_of(entry: SpoolEntry) -> str | None:
 
 
 def check_names(given: Mapping[str, str]) -> None:
-    """Check that all options are known."""
     known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS}
     unknown = sorted(set(given) - {name.lower() for name in known})
     if unknown:
@@ -233,7 +224,6 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _value(text: str) -> object:
-    """Return the value of an option of the connection: a number, true or false, null, or a text."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -304,7 +294,6 @@ class Receiver:
         ]
 
     def start(self) -> None:
-        """Begin to receive."""
         for thread in self._threads:
             thread.start()
 

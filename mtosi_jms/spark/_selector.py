@@ -77,7 +77,6 @@ def selector_column(selector: Selector | str, rows: DataFrame | t.StructType, co
 
 
 def _found(name: str, path: Sequence[str], schema: t.StructType) -> tuple[Column, t.DataType]:
-    """Return the column of an identifier, and its type."""
     column: Column | None = None
     at: t.DataType = schema
     for step in path:
@@ -96,7 +95,6 @@ def _found(name: str, path: Sequence[str], schema: t.StructType) -> tuple[Column
 
 
 def _path(name: str, schema: t.StructType, columns: Columns | None) -> Sequence[str]:
-    """Return the path from the row to the value of an identifier."""
     column = columns(name) if callable(columns) else columns.get(name) if columns is not None else None
     if column is not None:
         return [column] if column in schema.names else column.split(".")

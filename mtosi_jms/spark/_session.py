@@ -188,8 +188,7 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            words = _last_output(errors) or str(error)
-            raise ConfigError(f"Java does not start: {words}{_half_downloaded(words)}") from error
+            raise ConfigError(f"Java does not start: {_last_output(errors) or error}") from error
         except KeyboardInterrupt as error:
             _kill_started(error)
             raise
@@ -212,17 +211,7 @@ def _kill_started(error: KeyboardInterrupt) -> None:
             process.wait()
 
 
-def _half_downloaded(words: str) -> str:
-    """Return advice if Maven has left a .pom without a .jar: Spark believes that such a package is complete."""
-    found = re.search(r"download failed: ([^#;!\s]+)#([^#;!\s]+);([^#;!\s]+)!", words)
-    if not found:
-        return ""
-    folder = Path("~/.m2/repository", *found[1].split("."), found[2], found[3])
-    return f"; if {folder} has a .pom and no .jar, remove it, or name the jars yourself: --conf spark.jars=..."
-
-
 def _last_output(errors: Path) -> str:
-    """Return the last line of a file of errors that is not indented, as the lines of a Java stack trace are."""
     lines = errors.read_text(errors="replace").splitlines()
     return next((line for line in reversed(lines) if line.strip() and not line[0].isspace()), "")
 
@@ -327,7 +316,6 @@ def check_version(version: str) -> None:
 
 
 def check_java() -> None:
-    """Raise ConfigError, with how to install one, if there is no Java that can run Spark."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     get = f"install Java {JAVA_MINIMUM} or later (Debian: apt-get install openjdk-17-jre-headless), or mend JAVA_HOME"

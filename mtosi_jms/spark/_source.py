@@ -16,6 +16,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,12 +95,10 @@ class StreamOptions:
 
     @classmethod
     def names(cls, most: str = MOST_FILES) -> frozenset[str]:
-        """The names of all options."""
         return frozenset(("index", most, "cleanSource", "sourceArchiveDir", "onChanged", "indexTimeout"))
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, most: str = MOST_FILES, clean: str = "off") -> StreamOptions:
-        """Return the options of a stream."""
         limit = given.get(most.lower(), "")
         cleaning = given.get("cleansource", clean).lower()
         if cleaning not in CLEAN:
@@ -175,7 +174,6 @@ class InventorySource(DataSource):
         return schema
 
     def reader(self, schema: StructType) -> InventoryReader:
-        """Return a reader for all columns or for those that `.schema(...)` names."""
         if self._of_stream:
             raise ConfigError(f"the option {next(iter(self._of_stream))!r} is for readStream")
         carried = next((field.metadata[_CARRIED] for field in schema if _CARRIED in field.metadata), "{}")
@@ -183,7 +181,6 @@ class InventorySource(DataSource):
         return InventoryReader(settings, narrowed(full_schema(settings), schema))
 
     def streamReader(self, schema: StructType) -> FileStream:  # noqa: N802
-        """Return a reader of a landing that grows."""
         settings, options = SourceOptions.parse(self._given), StreamOptions.parse(self._of_stream)
         check_streamable(settings, options)
         return LandingStream(settings, options, narrowed(full_schema(settings), schema))
@@ -257,7 +254,6 @@ class InventoryReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the landing, and distribute its files to partitions."""
         with error_first():
             plan = plan_to_read(self._settings)
             return list(_partitions(readable(plan, self._settings), plan.rejects, self._settings))
@@ -278,7 +274,6 @@ class FileStream(DataSourceStreamReader, ABC):
         self._end: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state that a worker needs, without the index."""
         return {**self.__dict__, "_index": None}
 
     @abstractmethod
@@ -291,7 +286,6 @@ class FileStream(DataSourceStreamReader, ABC):
 
     @property
     def index(self) -> StreamIndex:
-        """The index, which is opened at the first use."""
         if self._index is None:
             self._index = self.open_index()
         return self._index
@@ -347,17 +341,16 @@ class FileStream(DataSourceStreamReader, ABC):
 
     def _plan(self, files: Sequence[FileState], first: int, last: int) -> tuple[list[Reject], list[PlannedFile]]:
         """Return the rejects of a batch, and the messages to read, each once in the whole stream."""
-        earlier = self.index.earlier(first)
         settings = replace(self.settings, from_zero=self.index.from_zero)
         with SHELF.held():
             scanned: list[Scanned] = []
             for looked in look(files, settings):
                 scanned += looked.scanned if not looked.error else [self.lost(looked.path, looked.error)]
-            plan = plan_scanned(scanned, settings, earlier)
+            plan = plan_scanned(scanned, settings, partial(self.index.earlier, first))
         new = {scanned_path(each) for each in scanned}
         # The plan also has messages of earlier batches, because their sequences need them. They and their copies are
         # not read again.
-        kept = [file for file in plan.files if earlier.returned.isdisjoint((file.path, *file.duplicates))]
+        kept = [file for file in plan.files if new.issuperset((file.path, *file.duplicates))]
         self.index.keep(first, last, [replace(file, complete=None) for file in kept])
         for reply in plan.unfollowed:
             _log.warning("not followed %s", reply)
@@ -365,19 +358,16 @@ class FileStream(DataSourceStreamReader, ABC):
         return [reject for reject in plan.rejects if reject.file in new], wanted
 
     def lost(self, path: str, what: str) -> Reject:
-        """Return the reject of a file that has changed or is gone."""
         if not self.options.keeps_changed:
             raise file_changed(path, what)
         return Reject(path, None, what)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one partition as Arrow batches."""
         _check(partition.seen)
         yield from partition.rows(self.settings, self._schema)
         _check(partition.seen)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Remove or archive the files of finished batches, if the options say so."""
         last = self.index.position(end)
         start = self.index.trimmed
         if self.options.clean == "off" or last <= start:
@@ -387,14 +377,12 @@ class FileStream(DataSourceStreamReader, ABC):
         self.index.trim(last)
 
     def clean(self, path: str) -> None:
-        """Remove or archive a file, if it still exists."""
         if self.options.clean == "delete":
             remove(path)
         else:
             archive(path, self.options.archive)
 
     def stop(self) -> None:
-        """Close the index."""
         if self._index is not None:
             self._index.close()
             self._index = None
@@ -408,7 +396,6 @@ class LandingStream(FileStream):
     """A stream of the files of a landing."""
 
     def open_index(self) -> StreamIndex:
-        """Open the index that the option `index` names."""
         if not self.options.index:
             raise ConfigError(
                 "a stream needs option('index', FILE): a file for this query alone, beside its checkpoint, that the "
@@ -431,7 +418,6 @@ class LandingStream(FileStream):
 
 
 def file_changed(path: str, what: str) -> SpoolError:
-    """Return the error about a file that has changed or is gone."""
     return SpoolError(
         path,
         f"{what}. Write files elsewhere and move them into the landing, new content under a new name; "

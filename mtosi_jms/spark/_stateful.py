@@ -48,7 +48,6 @@ _ALONE: Final = 64
 
 
 def check_stateful(df: DataFrame, timeout: float | None, function: str) -> int:
-    """Check that a stream can keep state, or raise ConfigError; return the timeout in milliseconds."""
     if timeout is None or timeout <= 0:
         raise ConfigError(f"{function}() of a stream needs timeout=SECONDS, more than 0: it bounds what is kept")
     if not hasattr(df.groupBy(), "transformWithState"):
@@ -74,14 +73,12 @@ def with_event(df: DataFrame) -> DataFrame:
 
 
 def has_watermark(df: DataFrame) -> bool:
-    """Whether a stream has a watermark."""
     return any(_DELAY in field.metadata for field in df.schema)
 
 
 def ledger_of_stream(
     messages: DataFrame, timeout_ms: int, *, event_time: bool, first_batch: FirstBatch = "auto"
 ) -> DataFrame:
-    """Return the ledger of a stream."""
     groups = _grouped(messages, "correlation_id", "digest")
     result = StructType([*from_arrow_schema(schema_of(LEDGER)).fields, StructField(REVISION, LongType())])
     return groups.transformWithState(

@@ -81,7 +81,6 @@ def leave_archives_out() -> None:
 
 
 def _is_of_spark(entry: Path) -> bool:
-    """Whether an entry of the search path is one of pyspark.zip, py4j-VERSION-src.zip, and Spark's jar."""
     return entry.is_file() and entry.name.startswith(("pyspark", "py4j-", "spark-core_"))
 
 

@@ -250,14 +250,14 @@ def log(reject: Reject, what: str = "rejected") -> None:
 def plan_scanned(
     scanned: Iterable[Scanned],
     options: SourceOptions,
-    known: Mapping[str, Sequence[PlannedFile]] | None = None,
+    known: Callable[[str], Iterable[PlannedFile]] = lambda _: (),
     recalled: Iterable[str] = (),
 ) -> Plan:
     """Make the plan of scanned documents.
 
     Args:
         scanned: results of `scan`, and further rejects.
-        known: messages of earlier plans, by correlationId. They are in the plan if a new message has their id.
+        known: gives the messages of earlier plans with a correlationId, which are in the plan if a new message has it.
         recalled: correlationIds whose known messages are in the plan in any case.
     """
     rejects: list[Reject] = []
@@ -269,7 +269,7 @@ def plan_scanned(
     unfollowed += [Reject(path, None, _NOT_FURTHER) for path, _ in deeper]
     files += followed
     correlation_ids = {file.correlation_id for file in files} | set(recalled)
-    files += [file for key in correlation_ids if key is not None for file in (known or {}).get(key, ())]
+    files += [file for key in correlation_ids if key is not None for file in known(key)]
     files.sort(key=lambda file: file.path)
     digests = partial(read_digests, whole_file_bytes=options.whole_file_bytes)
     kept, sequences = settle(files, rejects, digests, options)

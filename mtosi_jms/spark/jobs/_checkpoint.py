@@ -9,15 +9,15 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.inventory import ALL
-from mtosi_jms.spark._known import Earlier, KnownFiles, facts_text, message_of
+from mtosi_jms.spark._known import KnownFiles, facts_text, message_of
 from mtosi_jms.tables.envelope import RESPONSE
 from mtosi_jms.tables.files import FileState, Reject, disk_file, list_files, placed
 from mtosi_jms.tables.formats import PARQUET
@@ -71,7 +71,7 @@ class News:
     Attributes:
         rejects: folders and files that cannot be listed.
         scanned: the messages and rejects of new documents.
-        known: by correlationId, documents that an earlier run read and that are still there.
+        known: gives the documents with a correlationId that an earlier run read and that are still there.
         recalled: the correlationIds of documents that waited for the rest of their sequences, and now have to be
             written as they are.
         changed: documents that an earlier run read and that have changed since.
@@ -79,13 +79,12 @@ class News:
 
     rejects: tuple[Reject, ...]
     scanned: tuple[Scanned, ...]
-    known: Mapping[str, Sequence[PlannedFile]] | None
+    known: Callable[[str], Iterable[PlannedFile]]
     recalled: frozenset[str]
     changed: tuple[Reject, ...]
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to read."""
         return not (self.scanned or self.rejects or self.recalled)
 
     def plan(self, options: SourceOptions) -> Plan:
@@ -94,21 +93,11 @@ class News:
         return replace(plan, rejects=(*plan.rejects, *self.changed))
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A table as the last run left it: its version, and the columns that attribute changes have set."""
 
     version: str
-    changed_columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """How many responses wait for the rest of their sequences, and how many of them wait for ever, because their
-    sequences cannot become complete."""
-
-    waiting: int = 0
-    stuck: int = 0
+    changed_columns: Sequence[str]
 
 
 class Checkpoint(KnownFiles):
@@ -149,7 +138,7 @@ class Checkpoint(KnownFiles):
             until = json.loads(meta.get("unwritten", "null"))
             self.unwritten = until and dt.datetime.fromisoformat(until)
             tables = json.loads(meta.get("tables", "{}")).items()
-            self.tables = {label: Table(version, tuple(names)) for label, (version, names) in tables}
+            self.tables = {label: Table(version, names) for label, (version, names) in tables}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SpoolError(str(self._place), f"the checkpoint is damaged: {error!r}") from error
         for name, value in self._identity.items():
@@ -170,7 +159,6 @@ class Checkpoint(KnownFiles):
         return next((path.removeprefix(root) for root in self._roots if path.startswith(root)), path)
 
     def __contains__(self, path: object) -> bool:
-        """Whether the landing has a file now."""
         return isinstance(path, str) and self.state(path) is not None
 
     def state(self, path: str) -> FileState | None:
@@ -228,10 +216,12 @@ class Checkpoint(KnownFiles):
             recalled = frozenset(key for key, path in waiting if path not in absent)
 
         def find(correlation_id: str) -> list[PlannedFile]:
+            if anew:
+                return []
             found = self._there("facts, place || d.path", "facts IS NOT NULL AND correlation_id = ?", correlation_id)
             return [message_of(facts, path=path) for facts, path in found if path not in absent]
 
-        return News(tuple(rejects), tuple(fresh), None if anew else Earlier(find), recalled, tuple(changed))
+        return News(tuple(rejects), tuple(fresh), find, recalled, tuple(changed))
 
     def _check_landing(self, count: int, rejects: Sequence[Reject]) -> None:
         shown = ", ".join(self._paths)
@@ -253,14 +243,12 @@ class Checkpoint(KnownFiles):
             yield from (FileState(*row) for row in self._database.execute("SELECT * FROM temp.unread ORDER BY rowid"))
 
     def _documents(self, path: str) -> dict[str, tuple[str, str]]:
-        """Return the known documents of a file: state and checksum."""
         query = "SELECT d.path, state, sha256 FROM document d JOIN file f USING (position) WHERE f.path = ?"
         with self._reporting():
             rows = self._database.execute(query, (self.relative(path),))
             return {member: (state, sha256) for member, state, sha256 in rows}
 
     def _there(self, columns: str, condition: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return facts about known documents whose files are still there."""
         joined = "document d JOIN file f USING (position) JOIN listed l ON l.path = f.path"
         with self._reporting():
             query = f"SELECT {columns} FROM {joined} WHERE {condition} ORDER BY d.position, d.path"  # noqa: S608 - constants
@@ -285,11 +273,11 @@ class Checkpoint(KnownFiles):
         plan: Plan,
         rejects: Iterable[Reject],
         closings: Iterable[Closing],
-        tables: Mapping[str, Table],
+        tables: dict[str, Table],
         unwritten: dt.datetime | None,
         *,
         wait: bool,
-    ) -> LeftOut:
+    ) -> None:
         """Write what a run has read, and forget the documents whose files are gone. A first checkpoint goes into a
         staged folder; one that is there changes with `finish`. `unwritten`: the time of the run's last response, if
         some of its objects were not written."""
@@ -301,7 +289,7 @@ class Checkpoint(KnownFiles):
             "from_zero": sorted(self.from_zero | senders_from_zero(plan.files)),
             "closings": [(one.time.isoformat(), one.object_type, one.name) for one in newest],
             "unwritten": until and until.isoformat(),
-            "tables": {label: (table.version, table.changed_columns) for label, table in tables.items()},
+            "tables": tables,
         }
         with self._reporting():
             self._database.execute("BEGIN")
@@ -313,7 +301,6 @@ class Checkpoint(KnownFiles):
             self.finish()
             with self._reporting():
                 self._database.execute("VACUUM INTO ?", (str(folder / CHECKPOINT),))
-        return self.left_out()
 
     def finish(self) -> None:
         """Commit what `save` has written."""
@@ -363,12 +350,13 @@ class Checkpoint(KnownFiles):
                 facts = (None, None) if message is None else (message.correlation_id, facts_text(message))
                 self._database.execute(statement, (path.removeprefix(file), state, *facts, self.relative(file)))
 
-    def left_out(self) -> LeftOut:
-        """Return how many responses were left out."""
+    def left_out(self) -> dict[str, Any]:
+        """Return how many responses wait for the rest of their sequences, and how many of them wait for ever, because
+        their sequences cannot become complete."""
         query = f"SELECT state, count(*) FROM document WHERE {_LEFT_OUT} GROUP BY state"  # noqa: S608 - constants
         with self._reporting():
             counts = dict(self._database.execute(query).fetchall())
-        return LeftOut(sum(counts.values()), counts.get(STUCK, 0))
+        return {"waiting": sum(counts.values()), "stuck": counts.get(STUCK, 0)}
 
 
 def _roots(paths: Collection[str]) -> tuple[str, ...]:

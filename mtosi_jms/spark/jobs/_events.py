@@ -81,12 +81,10 @@ class _Fact:
 
 
 def event_schema(object_types: Sequence[str]) -> pa.Schema:
-    """Return the columns of facts about objects of some types."""
     return pa.schema([*_FACTS, *row_schema(tuple(object_types))])
 
 
 def event_rows(messages: DataFrame, object_types: Sequence[str], stubs: Sequence[str]) -> DataFrame:
-    """Return the facts that notifications contain about objects of some types."""
     facts = partial(event_batches, object_types=tuple(object_types))
     return map_batches(messages.select("body", "source_file"), facts, event_schema(object_types), stubs)
 
@@ -181,7 +179,6 @@ class _EventParser:
 
 
 def _events(body: etree._Element | None) -> Iterator[etree._Element]:
-    """Yield the events in the body of a notification that say something about objects."""
     for element in body.iter() if body is not None else ():
         if isinstance(element.tag, str) and logical_name(split_clark(element.tag)[1]) in _KINDS:
             yield element
@@ -260,7 +257,6 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
 
 
 def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
-    """Count the objects in a table of the news."""
     rows, unnamed, files = 0, 0, set[str]()
     for batch in batches(folder, [own["name_text"], own["source_file"]]):
         rows += batch.num_rows

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from mtosi_jms.errors import ConfigError, SpoolError, SpoolInUseError
 from mtosi_jms.inventory import ALL, MESSAGE, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.spark._engine import messages_of, write_parquet
-from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, LeftOut, Table
+from mtosi_jms.spark.jobs._checkpoint import Checkpoint, Closing, Table
 from mtosi_jms.spark.jobs._events import (
     GONE,
     REJECTED,
@@ -348,8 +348,8 @@ class Growth:
         staged: Staging,
         *,
         committed: bool,
-    ) -> LeftOut:
-        """Stage the checkpoint; return what was left out."""
+    ) -> None:
+        """Stage the checkpoint."""
         tables = dict(self.checkpoint.tables)
         for label in {*self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
@@ -358,14 +358,11 @@ class Growth:
                 version = lake.version(label, folder)
             else:
                 version = self._versions.get(label, "")
-            tables[label] = Table(version, tuple(self._changed_columns.get(label, ())))
+            tables[label] = Table(version, self._changed_columns.get(label, ()))
         folder = staged.folder / REPORT
-        return self.checkpoint.save(
-            folder, self.news, plan, rejects, grown.closings, tables, self._unwritten, wait=self._wait
-        )
+        self.checkpoint.save(folder, self.news, plan, rejects, grown.closings, tables, self._unwritten, wait=self._wait)
 
     def _time(self, message: PlannedFile) -> dt.datetime:
-        """Return the time of a message: that of its header, else that of its file."""
         if (time := time_of(message.timestamp)) is not None:
             return time
         file = disk_file(message.path, self.checkpoint)
@@ -386,7 +383,6 @@ class Growth:
         names: Sequence[str],
         times: DataFrame,
     ) -> DataFrame | None:
-        """Write the facts of the notifications to a folder of their own; None without notifications."""
         files = tuple(file for file in plan.files if file.kind == NOTIFICATION)
         if not files:
             return None
@@ -427,7 +423,6 @@ class Growth:
 
 
 def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapping[str, str]) -> DataFrame:
-    """Return for each message its file, its time, and its sequence if that is complete."""
     rows = pa.table(
         {
             "source_file": pa.array(list(sent), pa.string()),
@@ -439,7 +434,6 @@ def _times(spark: SparkSession, sent: Mapping[str, dt.datetime], sequences: Mapp
 
 
 def _leaves(path: Path) -> list[str]:
-    """Return the paths of the leaf columns of a Parquet file."""
     schema = parquet.read_metadata(path).schema
     return [schema.column(number).path for number in range(len(schema))]
 
@@ -457,7 +451,6 @@ def _sequence(correlation_id: str | None, path: str) -> str:
 
 
 def _types(source: SourceOptions, written: Written, lake: Lake) -> tuple[str, ...]:
-    """Return the object types that may have news."""
     if source.object_types != (ALL,):
         return source.object_types
     return tuple(dict.fromkeys((*OBJECT_TYPES, *written.rows, *lake.labels(OBJECT_TYPES))))

@@ -126,12 +126,10 @@ class _Ingest(Ingest):
     """The tables that are replaced; None for all."""
 
     def nothing(self, growth: Growth) -> IngestResult:
-        """Return the result of an ingest without news, which changes nothing."""
-        left_out = growth.checkpoint.left_out()
         nothing: dict[str, int] = {}
         facts = {"rows": nothing, "sequences": (), "rejected": (), "messages": nothing, "vendors": nothing}
-        left = {"waiting": left_out.waiting, "stuck": left_out.stuck, "dry_run": self._options.dry_run}
-        return IngestResult(**facts, **left, **self._job.facts)  # type: ignore[arg-type]
+        left = growth.checkpoint.left_out()
+        return IngestResult(**facts, **left, **self._job.facts, dry_run=self._options.dry_run)  # type: ignore[arg-type]
 
     def commit(self, result: IngestResult, staged: Staging, lake: Lake) -> IngestResult:
         """Let Spark commit the tables that were made, if they are of Delta or Iceberg."""
@@ -167,7 +165,7 @@ class _Ingest(Ingest):
             commits = lake.format != PARQUET and not self._options.dry_run
             if commits:
                 growth.commit(lake, staged)
-            left_out = growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged, committed=commits)
+            growth.advance(lake, plan, (*plan.rejects, *rejects), grown, staged, committed=commits)
         self.tables = grown.tables
         result = self._result(plan, replace(written, rejects=rejects), seen)
         counted = {name: {label: getattr(found, name) for label, found in grown.counts.items()} for name in LOADED}
@@ -177,4 +175,4 @@ class _Ingest(Ingest):
             "unnamed": grown.unnamed,
             "foreign": list(grown.foreign),
         }
-        return replace(result, waiting=left_out.waiting, stuck=left_out.stuck, **facts)  # type: ignore[arg-type]
+        return replace(result, **growth.checkpoint.left_out(), **facts)  # type: ignore[arg-type]

@@ -47,7 +47,6 @@ ONE_JOB: Final = {
 
 @contextmanager
 def settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
-    """Give a session other settings in this block."""
     before = {name: spark.conf.get(name, None) for name in given}
     try:
         for name, value in given.items():
@@ -89,7 +88,6 @@ class SparkSql:
 
 
 def table_of(spark: SparkSession, snapshot: Snapshot, object_type: str) -> DataFrame:
-    """Return the objects of a type in a snapshot, as `state_of` gives them."""
     folder = snapshot.tables[object_type]
     return state_of(spark.read.format(format_of(folder)).load(str(folder)), snapshot.at)
 
@@ -201,7 +199,6 @@ def _spark_errors() -> Iterator[None]:
 
 
 def load(spark: SparkSession, **options: str) -> DataFrame:
-    """Return what the source `mtosi` reads with some options."""
     from mtosi_jms.spark._source import InventorySource
 
     spark.dataSource.register(InventorySource)

@@ -60,7 +60,6 @@ def package_of(name: str, version: str) -> str:
 
 
 def _set_of(name: str, version: str) -> str:
-    """Return the name of the set of jars of a format for a version of Spark."""
     known = [line.removeprefix(f"{name}-") for line in pins() if line.startswith(f"{name}-")]
     line = ".".join(version.split(".")[:2])
     if line not in known:
@@ -129,7 +128,6 @@ def _check_class(spark: SparkSession, name: str) -> None:
 
 
 def _jar(spark: SparkSession, name: str) -> str:
-    """Return the name of the jar of a format among those of a session; empty if it is none of them."""
     jars = (row[0].rpartition("/")[2] for row in spark.sql("LIST JARS").collect())
     return next((jar for jar in jars if name in jar), "")
 
@@ -178,7 +176,6 @@ class Lake:
         return self._out / f"{PREFIX}{label}"
 
     def folders(self, labels: Iterable[str]) -> list[str]:
-        """Return the names of the folders of tables; none for tables of a catalog."""
         return [] if self._table else sorted(self.folder(label).name for label in labels)
 
     def labels(self, wanted: Sequence[str]) -> list[str]:
@@ -204,7 +201,6 @@ class Lake:
         writer.createOrReplace()
 
     def append(self, label: str, rows: DataFrame) -> None:
-        """Add rows with new keys to a table of Delta or Iceberg that has all their columns."""
         rows.writeTo(self.name(label)).append()
 
     def all_labels(self, staged: Path, wanted: Sequence[str]) -> list[str]:

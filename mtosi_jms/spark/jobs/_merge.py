@@ -159,7 +159,6 @@ class TableMerge:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns that identify a row of the table."""
         return (self._key,) if self._write == MERGE else (self._key, TIMES[APPEND][0])
 
     @property
@@ -174,7 +173,6 @@ class TableMerge:
 
     @property
     def key(self) -> str:
-        """The column with the full names."""
         return self._key
 
     def knows(self) -> bool:
@@ -239,7 +237,6 @@ class TableMerge:
         return (news if closed is None else news.unionByName(closed, allowMissingColumns=True)), closed
 
     def _affected(self, old: DataFrame, names: DataFrame, closed: DataFrame | None) -> DataFrame:
-        """Return the rows of the table that the news may change."""
         if self.in_one_job or any(one.object_type == self._type for one in self._news.closings):
             return old
         keys = names.select("_name")
@@ -249,7 +246,6 @@ class TableMerge:
 
     @property
     def _there(self) -> Column:
-        """Whether a row says that its object is there now."""
         return f.col(PRESENT) & self._holds(None)
 
     def _holds(self, since: dt.datetime | None) -> Column:
@@ -342,7 +338,6 @@ class TableMerge:
         return names.distinct()
 
     def _message_facts(self) -> DataFrame:
-        """Return the facts of the messages."""
         objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self._key, "_name")
         objects = objects.where(f.col("_name").isNotNull())
         times = self._news.times.select(f.col("source_file").alias(self._file), "_time")
@@ -430,7 +425,6 @@ class TableMerge:
         return numbered.where("_copy = 1").drop("_copy")
 
     def _states(self, facts: DataFrame) -> DataFrame:
-        """Return the state of each object after each of its facts."""
         changed = self._changed_columns
         order = Window.partitionBy("_name").orderBy("_time", "_rank", "_id")
         replaces_all = f.col("_rank") != _CHANGE
@@ -452,7 +446,6 @@ class TableMerge:
         return self._last_states(states, changed) if self._write == MERGE else self._history(states, changed)
 
     def _unpacked(self, changed: Sequence[str]) -> list[Column]:
-        """Return the columns of the table, made from those of `_states`."""
         content = [f.col(f"_full.{name}").alias(name) for name in self._content if name not in changed]
         return [*content, *(f.col(f"_from.{name}").alias(name) for name in self._provenance), *map(f.col, changed)]
 
@@ -500,7 +493,6 @@ _GONE_FACT: Final = ("0 AS _rank", "0L AS _id", "CAST(NULL AS array<string>) AS 
 
 
 def changed_columns_of(table: DataFrame) -> set[str]:
-    """Return the columns that attribute changes have set in a table of a merge or append."""
     names = f.flatten(f.filter(f.col(f"{FACTS}._told"), f.isnotnull))
     return {row["name"] for row in table.select(f.explode(names).alias("name")).distinct().collect()}
 
