@@ -21,7 +21,7 @@ pytest.importorskip("pyspark")
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
-from mtosi_jms.spark.jobs._lake import Lake, jar_errors, package_of, session_settings, submit_line
+from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._merge import Counts
 from mtosi_jms.tables.formats import check_format
 
@@ -130,13 +130,12 @@ def test_tables_of_a_catalog(lake: Any, put: Any, landing: Path, envelopes: Any,
 
 
 def test_packages_by_version() -> None:
-    assert package_of("delta", "4.1.4") == "io.delta:delta-spark_4.1_2.13:4.4.0"
-    assert package_of("iceberg", "4.0.1") == "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"
-    assert (package_of("parquet", "9.9"), submit_line("parquet", "9.9")) == ("", "")
+    assert submit_line("iceberg", "4.0.1") == "--packages org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0"
+    assert submit_line("parquet", "9.9") == ""
     with pytest.raises(ConfigError, match=r"there is no Iceberg for Spark 4\.3\.0, only for 4\.0, 4\.1: pip install"):
-        package_of("iceberg", "4.3.0")
-    assert submit_line("iceberg", "4.1.4") == f"--packages {package_of('iceberg', '4.1.4')}"
-    assert submit_line("delta", "4.1.4").startswith(f"--packages {package_of('delta', '4.1.4')} --conf spark.sql.ext")
+        submit_line("iceberg", "4.3.0")
+    delta = "--packages io.delta:delta-spark_4.1_2.13:4.4.0 --conf spark.sql.ext"
+    assert submit_line("delta", "4.1.4").startswith(delta)
     assert session_settings("iceberg", "4.3.0", {"spark.jars": "own.jar"}) == {"spark.jars": "own.jar"}
     assert "spark.jars" not in session_settings("delta", "4.1.4", {"spark.jars.packages": "own:jar:1"})
 

@@ -331,7 +331,7 @@ class Growth:
                 elif REMOVED in rows.columns:
                     lake.merge(label, rows, merge.keys, REMOVED, found)
                 else:
-                    lake.append(label, rows)
+                    rows.writeTo(lake.name(label)).append()
             if before is None:
                 continue
             if lake.version(label, before=True) != before:

@@ -139,7 +139,7 @@ class _Ingest(Ingest):
             labels = lake.all_labels(staged.folder, self._source.object_types)
             there = lake.labels(self._source.object_types)
             staged.begin_commits(len(labels), lake.folders(set(labels) - set(there)))
-            lake.replace_all(staged.folder, self._source.object_types)
+            lake.replace_all(staged.folder, labels)
         return replace(result, **self._job.facts)
 
     def grow(self, plan: Plan, staged: Staging, lake: Lake, growth: Growth) -> IngestResult:

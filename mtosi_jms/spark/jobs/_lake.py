@@ -28,17 +28,13 @@ if TYPE_CHECKING:
 _CLASSES: Final = {DELTA: "io.delta.sql.DeltaSparkSessionExtension", ICEBERG: "org.apache.iceberg.spark.SparkCatalog"}
 _NAMES: Final = {DELTA: "Delta Lake", ICEBERG: "Iceberg"}
 _SETTINGS: Final[Mapping[str, Mapping[str, str]]] = {
-    PARQUET: {},
     DELTA: {
         "spark.sql.extensions": _CLASSES[DELTA],
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     },
-    ICEBERG: {},
 }
-_OF_OWN_SESSION: Final[Mapping[str, Mapping[str, str]]] = {
-    # Delta reads the log of a table in 50 tasks by default, most of them empty.
-    DELTA: {"spark.databricks.delta.snapshotPartitions": "4"},
-}
+# Delta reads the log of a table in 50 tasks by default, most of them empty.
+_OF_OWN_SESSION: Final = {DELTA: {"spark.databricks.delta.snapshotPartitions": "4"}}
 _GROWING: Final[Mapping[str, Mapping[str, str]]] = {
     DELTA: {"delta.enableDeletionVectors": "true"},
     ICEBERG: {"write.merge.mode": "merge-on-read"},
@@ -50,13 +46,6 @@ _LINKAGE: Final = re.compile(
     r"java\.lang\.(NoSuchMethodError|NoSuchFieldError|NoClassDefFoundError|ClassNotFoundException|AbstractMethodError"
     r"|IncompatibleClassChangeError|VerifyError)\b:?[^\n]*"
 )
-
-
-def package_of(name: str, version: str) -> str:
-    """Return the Maven package of a format for a version of Spark; empty for Parquet. Raises ConfigError."""
-    if name == PARQUET:
-        return ""
-    return next(iter(pins()[_set_of(name, version)]))
 
 
 def _set_of(name: str, version: str) -> str:
@@ -76,7 +65,7 @@ def session_settings(name: str, version: str, given: Mapping[str, str]) -> dict[
     Raises:
         ConfigError: there are no jars for this version of Spark, or they cannot be had.
     """
-    own = {**_SETTINGS[name], **_OF_OWN_SESSION.get(name, {})}
+    own = {**_SETTINGS.get(name, {}), **_OF_OWN_SESSION.get(name, {})}
     if name != PARQUET and not any(setting in given for setting in _JARS):
         own["spark.jars"] = ",".join(map(str, fetch(_set_of(name, version), f"{_NAMES[name]} for Spark {version}")))
     return {**own, **given}
@@ -86,8 +75,8 @@ def submit_line(name: str, version: str) -> str:
     """Return the options that `spark-submit` needs for a format; empty for Parquet."""
     if name == PARQUET:
         return ""
-    settings = "".join(f" --conf {key}={value}" for key, value in _SETTINGS[name].items())
-    return f"--packages {package_of(name, version)}{settings}"
+    settings = "".join(f" --conf {key}={value}" for key, value in _SETTINGS.get(name, {}).items())
+    return f"--packages {next(iter(pins()[_set_of(name, version)]))}{settings}"
 
 
 @contextmanager
@@ -200,68 +189,46 @@ class Lake:
             writer = writer.tableProperty(name, value)
         writer.createOrReplace()
 
-    def append(self, label: str, rows: DataFrame) -> None:
-        rows.writeTo(self.name(label)).append()
-
     def all_labels(self, staged: Path, wanted: Sequence[str]) -> list[str]:
         """Return the object types that have a table, or a staged Parquet table in a folder."""
         new = {path.name.removeprefix(PREFIX) for path in staged.glob(f"{PREFIX}*")}
         return sorted({*new, *self.labels(wanted)})
 
-    def replace_all(self, staged: Path, wanted: Sequence[str]) -> None:
+    def replace_all(self, staged: Path, labels: Iterable[str]) -> None:
         """Replace each table by the staged Parquet table of the same name; a table without one becomes empty."""
-        for label in self.all_labels(staged, wanted):
+        for label in labels:
             new = staged / f"{PREFIX}{label}"
             rows = self.spark.read.parquet(str(new.absolute())) if new.is_dir() else self.read(label).limit(0)
             self.replace(label, rows)
 
     def version(self, label: str, folder: Path | None = None, *, before: bool = False) -> str:
-        """Return a text that differs between states of a table.
-
-        It is the version of Delta, the snapshot of Iceberg, or a hash of the names and sizes of Parquet files.
-
-        Args:
-            folder: for Parquet: the folder of the table; by default its folder below OUT.
-            before: for Delta or Iceberg: whether to return the version before the last commit.
-        """
+        """Return what differs between states of a table: the version of Delta, the snapshot of Iceberg, a hash of the
+        names and sizes of Parquet files. `folder`: that of the Parquet table; `before`: that before the last commit."""
         if self.format == PARQUET:
-            files = sorted(
-                (path.name, path.stat().st_size) for path in (folder or self.folder(label)).glob("*.parquet")
-            )
-            return f"{zlib.crc32(repr(files).encode()):08x}"
-        if self._table:
-            return self._catalog_version(label, before=before)
-        if self.format == DELTA:
-            return str(_delta_version(self.folder(label)) - before)
-        return _iceberg_snapshot(self.folder(label), "parent-snapshot-id" if before else "snapshot-id")
-
-    def _catalog_version(self, label: str, *, before: bool) -> str:
-        if self.format == DELTA:
+            files = (folder or self.folder(label)).glob("*.parquet")
+            return f"{zlib.crc32(repr(sorted((path.name, path.stat().st_size) for path in files)).encode()):08x}"
+        if self.format == DELTA and self._table:
             (last,) = self.spark.sql(f"DESCRIBE HISTORY {self.name(label)} LIMIT 1").collect()
             return str(last["version"] - before)
+        if self.format == DELTA:  # of a table below OUT the names of its log tell it; Spark would need a job
+            names = (path.stem for path in (self.folder(label) / FOLDERS[DELTA]).glob("*.json"))
+            return str(max(int(name) for name in names if name.isdecimal()) - before)
+        if not self._table:
+            return _iceberg_snapshot(self.folder(label), "parent-snapshot-id" if before else "snapshot-id")
         made = self.spark.table(f"{self.name(label)}.history").orderBy("made_current_at", ascending=False)
         row = made.first()
         return "" if row is None else str(row["parent_id" if before else "snapshot_id"])
 
     def merge(self, label: str, rows: DataFrame, keys: Sequence[str], removed: str, found: Counts) -> None:
-        """Replace the rows with the same keys and add the others, in one commit of Delta or Iceberg.
-
-        Args:
-            label: object type; its table exists, and has all columns of `rows` except `removed`.
-            keys: columns that identify a row.
-            removed: a column of `rows` that is true if the row of the table has to be deleted.
-            found: whether `rows` replace or delete any row of the table.
-        """
+        """Replace the rows with the same keys and add the others, in one commit of Delta or Iceberg. The table has all
+        columns of `rows` but `removed`, which is true if the row of the table has to be deleted."""
         view = "mtosi_merged"
         rows.createOrReplaceTempView(view)
         on = " AND ".join(f"t.`{key}` = s.`{key}`" for key in keys)
-        columns = [column for column in rows.columns if column != removed]
-        sets = ", ".join(f"t.`{column}` = s.`{column}`" for column in columns)
-        listed, values = (", ".join(f"{prefix}`{column}`" for column in columns) for prefix in ("", "s."))
         clauses = [
             f"WHEN MATCHED AND s.`{removed}` THEN DELETE" if found.removes else "",
-            f"WHEN MATCHED THEN UPDATE SET {sets}" if found.replaces else "",
-            f"WHEN NOT MATCHED AND NOT s.`{removed}` THEN INSERT ({listed}) VALUES ({values})",  # noqa: S608 - names of our own
+            "WHEN MATCHED THEN UPDATE SET *" if found.replaces else "",
+            f"WHEN NOT MATCHED AND NOT s.`{removed}` THEN INSERT *",
         ]
         into = f"MERGE INTO {self.name(label)} t USING {view} s ON {on}"
         try:
@@ -283,11 +250,6 @@ class Lake:
         if columns:
             listed = ", ".join(f"{name} {kind}" for name, kind in columns)
             self.spark.sql(f"ALTER TABLE {self.name(label)} ADD COLUMNS ({listed})")
-
-
-def _delta_version(table: Path) -> int:
-    """Return the last version of a Delta table below OUT from the names of its log files; Spark would need a job."""
-    return max(int(path.stem) for path in (table / FOLDERS[DELTA]).glob("*.json") if path.stem.isdecimal())
 
 
 def _iceberg_snapshot(table: Path, key: str) -> str:
