@@ -43,7 +43,8 @@ from mtosi_jms.spark.jobs._tables import SparkTableWriter, is_few, sequence_key,
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, disk_file, state_of
-from mtosi_jms.tables.formats import PREFIX
+from mtosi_jms.tables.formats import PARQUET, PREFIX
+from mtosi_jms.tables.ingest import IngestOptions
 from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
@@ -69,16 +70,8 @@ _MOST_NAMES: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Grown:
-    """What an ingest did to its tables.
-
-    Attributes:
-        counts: what happened to objects, by object type.
-        added: new columns by object type.
-        rejects: events that cannot be used, with reasons.
-        unnamed: number of objects without a name, which are left out.
-        tables: names of the folders of Parquet tables that were made again.
-        foreign: object types whose tables were changed since the last ingest, but not by an ingest that finished.
-    """
+    """What an ingest did to its tables, as `IngestResult` tells it. `tables`: the folders of Parquet tables that were
+    made again."""
 
     counts: dict[str, Counts]
     added: dict[str, list[str]]
@@ -90,37 +83,23 @@ class Grown:
 
 
 class Growth:
-    """The news of one run.
+    """The news of one run."""
 
-    Args:
-        identity: further facts that identify the checkpoint, in addition to those of the source.
-        since_last: whether to read only what is new since the last run.
-        snapshot: whether a complete answer closes the objects that it does not have.
-    """
-
-    def __init__(
-        self,
-        source: SourceOptions,
-        out: Path,
-        identity: Mapping[str, str],
-        *,
-        since_last: bool,
-        snapshot: bool,
-        write: str,
-    ) -> None:
+    def __init__(self, options: IngestOptions, source: SourceOptions, out: Path) -> None:
         self._source = source
         self._wait = source.on_incomplete is OnIncomplete.FILTER
-        self._snapshot = snapshot
-        self._write = write
+        self._snapshot = options.snapshot
+        self._write = options.write
         self._out = out
-        self._since_last = since_last
+        self._since_last = options.since_last or options.format == PARQUET
         self._merged: dict[str, DataFrame] = {}
         self._counts: dict[str, Counts] = {}
         self._unwritten: dt.datetime | None = None
         self._versions: dict[str, str] = {}
         self._changed_columns: dict[str, list[str]] = {}
-        self.checkpoint = Checkpoint(out / REPORT, source, {"stubs": list(source.stubs), "write": write, **identity})
-        if not identity["table"]:
+        identity = {name: getattr(options, name) for name in ("write", "format", "table")}
+        self.checkpoint = Checkpoint(out / REPORT, source, {"stubs": list(source.stubs), **identity})
+        if not options.table:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
 
     def look(self) -> bool:
@@ -138,22 +117,23 @@ class Growth:
         return self.news.plan(replace(source, from_zero=self.checkpoint.from_zero))
 
     def merge(  # noqa: PLR0915 - one step after the other
-        self, spark: SparkSession, lake: Lake, source: SourceOptions, plan: Plan, written: Written, staged: Staging
+        self, lake: Lake, plan: Plan, written: Written, staged: Staging
     ) -> Grown:
         """Merge the tables of the news, and the events among them, into tables of Delta or Iceberg; only staged.
 
         The driver reads the facts that it needs from the files of the news, without Spark.
         """
-        names = _types(source, written, lake)
+        spark = lake.spark
+        names = _types(self._source, written, lake)
         self._alone = len(names) == 1
         there = set(lake.labels(names))
         self._check_there(there)
         sent = {file.path: self._time(file) for file in plan.files if file.kind in (RESPONSE, NOTIFICATION)}
         sequences = {file.path: _sequence(file.correlation_id, file.path) for file in plan.files if file.complete}
-        events = self._events(spark, source, plan, staged.folder, names, _times(spark, sent, sequences))
+        events = self._events(spark, plan, staged.folder, names, _times(spark, sent, sequences))
         summary = scan_events(staged.folder / _EVENTS, names, sent)
         first = min((*sent.values(), *filter(None, [summary.earliest])), default=None)
-        again = self._read_again(spark, source, plan, staged.folder, first)
+        again = self._read_again(spark, plan, staged.folder, first)
         times = _times(spark, {**again, **sent}, sequences)
         deletions = [Closing(time, name=name) for name, time in sorted(summary.deleted)]
         closings = list(deletions)
@@ -246,19 +226,19 @@ class Growth:
             )
 
     def _read_again(
-        self, spark: SparkSession, source: SourceOptions, plan: Plan, folder: Path, first: dt.datetime | None
+        self, spark: SparkSession, plan: Plan, folder: Path, first: dt.datetime | None
     ) -> dict[str, dt.datetime]:
         """Add the rows of earlier responses that changed nothing, and so are not in the tables, if the news has a fact
         that is older; return the times of these responses by file."""
         if first is None or self.checkpoint.unwritten is None or first > self.checkpoint.unwritten:
             return {}
         known = {file.path for file in plan.files}
-        files = {file: time for file in self.checkpoint.unwritten_files() if (time := self._time(file)) >= first}
-        files = {file: time for file, time in files.items() if file.path not in known}
+        earlier = (file for file in self.checkpoint.unwritten_files() if file.path not in known)
+        files = {file: time for file in earlier if (time := self._time(file)) >= first}
         if files:
             aside = folder / _AGAIN
             aside.mkdir()
-            if SparkTableWriter(spark, source, aside, here=True).write(Plan(tuple(files), (), (), {})) is None:
+            if SparkTableWriter(spark, self._source, aside, here=True).write(Plan(tuple(files), (), (), {})) is None:
                 raise SpoolError(next(iter(files)).path, "this or a later file has changed since it was read")
             for path in aside.glob(f"{PREFIX}*/*.parquet"):
                 table = folder / READ / path.parent.name
@@ -332,24 +312,15 @@ class Growth:
                     lake.merge(label, rows, merge.keys, REMOVED, found)
                 else:
                     rows.writeTo(lake.name(label)).append()
-            if before is None:
-                continue
-            if lake.version(label, before=True) != before:
+            if before is not None and lake.version(label, before=True) != before:
                 raise SpoolInUseError(
                     str(lake.folder(label)), "another program has changed the table in the same moment: ingest again"
                 )
 
     def advance(
-        self,
-        lake: Lake,
-        plan: Plan,
-        rejects: Sequence[Reject],
-        grown: Grown,
-        staged: Staging,
-        *,
-        committed: bool,
+        self, lake: Lake, plan: Plan, rejects: Sequence[Reject], grown: Grown, staged: Staging, *, committed: bool
     ) -> None:
-        """Stage the checkpoint."""
+        """Write the checkpoint, see `Checkpoint.save`."""
         tables = dict(self.checkpoint.tables)
         for label in {*self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
@@ -375,20 +346,14 @@ class Growth:
         return spark.read.schema(schema).parquet(str(table)) if table.is_dir() else spark.createDataFrame([], schema)
 
     def _events(
-        self,
-        spark: SparkSession,
-        source: SourceOptions,
-        plan: Plan,
-        folder: Path,
-        names: Sequence[str],
-        times: DataFrame,
+        self, spark: SparkSession, plan: Plan, folder: Path, names: Sequence[str], times: DataFrame
     ) -> DataFrame | None:
         files = tuple(file for file in plan.files if file.kind == NOTIFICATION)
         if not files:
             return None
         place = folder / _EVENTS
         options = replace(
-            source,
+            self._source,
             object_types=(MESSAGE,),
             columns=("body", "source_file"),
             mode=Mode.FAILFAST,  # planning has read these files to their ends: one that fails now has changed
@@ -402,7 +367,7 @@ class Growth:
                 for batch in event_batches(envelopes, names):
                     writer.write(batch)
         else:
-            write_parquet(event_rows(messages.rows(options), names, source.stubs), place)
+            write_parquet(event_rows(messages.rows(options), names, options.stubs), place)
         rows = spark.read.schema(from_arrow_schema(event_schema(names))).parquet(str(place))
         sent = times.select("source_file", f.col("_time").alias("_sent"))
         timed = rows.join(f.broadcast(sent), "source_file", "left")

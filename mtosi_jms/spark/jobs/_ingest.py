@@ -105,9 +105,7 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Iterato
         raise ConfigError(
             f"where (--where) goes with write {REPLACE}: rows left out of a table that grows would be stale"
         )
-    identity = {"format": options.format, "table": options.table}
-    since_last = options.since_last or options.format == PARQUET
-    growth = Growth(source, out, identity, since_last=since_last, snapshot=options.snapshot, write=options.write)
+    growth = Growth(options, source, out)
     with closing(growth.checkpoint):
         yield growth
 
@@ -156,7 +154,7 @@ class _Ingest(Ingest):
             if lake.format == PARQUET:
                 grown = growth.add(lake, written, staged)
             else:
-                grown = growth.merge(lake.spark, lake, self._source, plan, written, staged)
+                grown = growth.merge(lake, plan, written, staged)
         rejects = (*written.rejects, *grown.rejects)
         if rejects and self._source.mode is Mode.FAILFAST:
             raise MtosiError("\n".join(str(self.shown(reject)) for reject in rejects))
