@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,19 +158,6 @@ def planned_file(row: dict[str, Any]) -> PlannedFile:
     return PlannedFile(**{**row, "duplicates": tuple(row["duplicates"] or ())})
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
-    """The result of `StreamIndex.add`.
-
-    Attributes:
-        changed: files that have a position and have changed since they got it.
-        copies: files with the key of another file; they get no position.
-    """
-
-    changed: tuple[str, ...]
-    copies: tuple[str, ...]
-
-
 class StreamIndex(KnownFiles):
     """The positions of files. When `add` returns, its files survive a crash of the process or the machine.
 
@@ -221,8 +208,13 @@ class StreamIndex(KnownFiles):
             )
         return position
 
-    def add(self, files: Iterable[FileState]) -> Added:
-        """Give positions to files that have none, the oldest first, and sync the index."""
+    def add(self, files: Iterable[FileState]) -> tuple[list[str], list[str]]:
+        """Give positions to files that have none, the oldest first, and sync the index.
+
+        Returns:
+            Files that have changed since they got their position; and files with the key of another file, which get
+            none.
+        """
         self.list(files)
         differs = "(l.size, l.modified_ns) <> (f.size, f.modified_ns)"
         with self._reporting(), self._transaction("EXCLUSIVE"):
@@ -237,13 +229,10 @@ class StreamIndex(KnownFiles):
             copies = self._database.execute(
                 "SELECT path FROM listed l WHERE NOT EXISTS (SELECT 1 FROM file f WHERE f.path = l.path) ORDER BY path"
             ).fetchall()
-        return Added(tuple(path for (path,) in changed), tuple(path for (path,) in copies))
-
-    def has(self, path: str) -> bool:
-        return self._position(path) is not None
+        return [path for (path,) in changed], [path for (path,) in copies]
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, str) and self.has(path)
+        return isinstance(path, str) and self._position(path) is not None
 
     def _position(self, path: str) -> int | None:
         with self._reporting():

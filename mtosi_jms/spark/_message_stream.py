@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,25 +61,27 @@ class MessageStreamSource(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        own = {name.lower() for name in (*StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS)}
+        names = (*StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS)
+        own = {name.lower() for name in names}
         given = own_options(options)
-        self._given = {name: value for name, value in given.items() if name not in own}
-        self._of_stream = {name: value for name, value in given.items() if name in own}
-        self._of_connection = {
+        of_stream = {name: given.pop(name) for name in own & given.keys()}
+        known = {*SourceOptions.names(), *names}
+        unknown = sorted(given.keys() - {name.lower() for name in known})
+        if unknown:
+            raise ConfigError(f"the source mtosi-jms has no option {unknown[0]!r}{hint(unknown[0], known)}")
+        self._settings = SourceOptions.parse(given)
+        if len(self._settings.paths) != 1:
+            raise ConfigError("a stream of messages has one spool: load(FOLDER)")
+        self._options = StreamOptions.parse(of_stream, most=MOST_MESSAGES, clean="delete")
+        check_streamable(self._settings, self._options)
+        local_path(self._options.archive, "the option sourceArchiveDir")
+        connection = {
             name.lower().removeprefix(_CONNECT): _value(value)
             for name, value in options.items()
             if name.lower().startswith(_CONNECT)
         }
-        check_names(self._given)
-        settings = SourceOptions.parse(self._given)
-        if len(settings.paths) != 1:
-            raise ConfigError("a stream of messages has one spool: load(FOLDER)")
-        self._settings = settings
-        self._options = StreamOptions.parse(self._of_stream, most=MOST_MESSAGES, clean="delete")
-        check_streamable(settings, self._options)
-        local_path(self._options.archive, "the option sourceArchiveDir")
-        self._receiver = _receiver_options(self._of_stream, self._of_connection)
-        self._drain = seconds("drainSeconds", self._of_stream.get("drainseconds", "1"))
+        self._receiver = _receiver_options(of_stream, connection)
+        self._drain = seconds("drainSeconds", of_stream.get("drainseconds", "1"))
 
     @classmethod
     def name(cls) -> str:
@@ -132,9 +134,9 @@ class SpoolStream(FileStream):
     def look(self, index: StreamIndex) -> None:
         """Give positions to new messages, and remove copies of earlier ones."""
         self._receive(bounded=True)
-        new = [path for path in scan(self.folder).envelopes if not index.has(str(path))]
+        new = [path for path in scan(self.folder).envelopes if str(path) not in index]
         found = [state_of(str(path))._replace(key=key_of(open_entry(path))) for path in new]
-        for copy in index.add(found).copies:
+        for copy in index.add(found)[1]:
             _log.info("%s is a copy of an earlier message, and is removed", copy)
             self.remove(Path(copy))
 
@@ -190,13 +192,6 @@ def key_of(entry: SpoolEntry) -> str | None:
     return f"{entry.facts.message_id} {entry.facts.timestamp_ms} {entry.sha256}"
 
 
-def check_names(given: Mapping[str, str]) -> None:
-    known = {*SourceOptions.names(), *StreamOptions.names(MOST_MESSAGES), *RECEIVER_OPTIONS}
-    unknown = sorted(set(given) - {name.lower() for name in known})
-    if unknown:
-        raise ConfigError(f"the source mtosi-jms has no option {unknown[0]!r}{hint(unknown[0], known)}")
-
-
 def _receiver_options(given: Mapping[str, str], connection: Mapping[str, Any]) -> ReceiverOptions | None:
     if not given.get("url"):
         if given.get("destination") or connection:
@@ -233,16 +228,9 @@ def _value(text: str) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverOptions:
-    """The source of messages and the limits of receiving.
+    """The source of messages and the limits of receiving; docs/spark.md has the options.
 
     Attributes:
-        url: of the provider, without a password.
-        destination: `queue:NAME`, `topic:NAME` or a name of `names`.
-        selector: selects messages; empty for all.
-        durable: name of a durable subscription; empty for none.
-        shared: whether the subscription is shared.
-        names: file with a naming context; empty for none.
-        consumers: number of consumers, each with a connection of its own.
         most: receiving pauses when the spool has this many entries.
         connection: further options of `mtosi_jms.connect`.
 
@@ -252,13 +240,13 @@ class ReceiverOptions:
 
     url: str
     destination: str
-    selector: str = ""
-    durable: str = ""
-    shared: bool = False
-    names: str = ""
-    consumers: int = 1
-    most: int = 10_000
-    connection: Mapping[str, Any] = field(default_factory=dict)
+    selector: str
+    durable: str
+    shared: bool
+    names: str
+    consumers: int
+    most: int
+    connection: Mapping[str, Any]
 
     def __post_init__(self) -> None:
         secret = next((name for name in self.connection if is_secret(name) and not name.endswith("_file")), None)

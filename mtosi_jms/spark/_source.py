@@ -408,10 +408,10 @@ class LandingStream(FileStream):
     def look(self, index: StreamIndex) -> None:
         """Give positions to new files, the oldest first."""
         rejects: list[Reject] = []
-        added = index.add(list_files(self.settings.paths, rejects, self.settings.sieve))
+        altered, _ = index.add(list_files(self.settings.paths, rejects, self.settings.sieve))
         for reject in rejects:
             _log.warning("rejected %s", reject)
-        for path in added.changed:
+        for path in altered:
             if not self.options.keeps_changed:
                 raise file_changed(path, "has changed since the stream has listed it")
             _log.warning("%s has changed since the stream has listed it; it is not read again", path)
