@@ -85,7 +85,7 @@ class Grown:
 class Growth:
     """The news of one run."""
 
-    def __init__(self, options: IngestOptions, source: SourceOptions, out: Path) -> None:
+    def __init__(self, options: IngestOptions, source: SourceOptions, out: Path, checkpoint: Checkpoint) -> None:
         self._source = source
         self._wait = source.on_incomplete is OnIncomplete.FILTER
         self._snapshot = options.snapshot
@@ -97,8 +97,7 @@ class Growth:
         self._unwritten: dt.datetime | None = None
         self._versions: dict[str, str] = {}
         self._changed_columns: dict[str, list[str]] = {}
-        identity = {name: getattr(options, name) for name in ("write", "format", "table")}
-        self.checkpoint = Checkpoint(out / REPORT, source, {"stubs": list(source.stubs), **identity})
+        self.checkpoint = checkpoint
         if not options.table:
             self._check_there({folder.name.removeprefix(PREFIX) for folder in out.glob(f"{PREFIX}*")})
 

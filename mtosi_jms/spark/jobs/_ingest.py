@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark._engine import check_readable, for_engine, plan_by_engine
 from mtosi_jms.spark._session import check_java
+from mtosi_jms.spark.jobs._checkpoint import Checkpoint
 from mtosi_jms.spark.jobs._growth import READ, Growth
 from mtosi_jms.spark.jobs._job import FEW, INTERPRETED, SparkJob, settings
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
@@ -35,7 +36,7 @@ from mtosi_jms.tables.ingest import (
 from mtosi_jms.tables.job import Progress
 from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.options import Mode, SourceOptions
-from mtosi_jms.tables.swap import Staging
+from mtosi_jms.tables.swap import REPORT, Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,9 +106,9 @@ def _growth(options: IngestOptions, source: SourceOptions, out: Path) -> Iterato
         raise ConfigError(
             f"where (--where) goes with write {REPLACE}: rows left out of a table that grows would be stale"
         )
-    growth = Growth(options, source, out)
-    with closing(growth.checkpoint):
-        yield growth
+    identity = {name: getattr(options, name) for name in ("write", "format", "table")}
+    with closing(Checkpoint(out / REPORT, source, {"stubs": list(source.stubs), **identity})) as checkpoint:
+        yield Growth(options, source, out, checkpoint)
 
 
 def _submit(name: str, version: str) -> str:

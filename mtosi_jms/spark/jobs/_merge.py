@@ -32,6 +32,7 @@ TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("vali
 _GONE, _FULL, _CHANGE = 0, 1, 2
 _ROW: Final = "_row"
 _FACT: Final = ("_time", "_rank", "_id", "_told")
+"""The fields of a fact in the column `_facts`."""
 _ORIGIN: Final = ("_source", "_whole")
 """Further fields of a fact in a history: its file, and whether its sequence is complete. A late message may split a row
 that has several facts, and each part then needs its own file.
@@ -74,7 +75,7 @@ class News:
     events: DataFrame | None
     closings: Sequence[Closing]
     remembered: Sequence[Closing]
-    changed_columns: Collection[str] = ()
+    changed_columns: Collection[str]
 
 
 def state_of(table: DataFrame, at: dt.datetime | None = None) -> DataFrame:
@@ -113,19 +114,18 @@ class TableMerge:
         table: the present table; None if there is none yet.
         few: whether there is so little news that one task does everything.
 
+    Attributes:
+        key: the column with the full names.
+        keys: the columns that identify a row of the table.
+        closes: whether closings of this run may end objects of the table, even objects that are not in the news.
+        added: columns, and fields in structs, that the table lacks, with types.
+
     Raises:
         ConfigError: the table was not made by this `write`, or a column has another type in it than in the news.
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        write: str,
-        object_type: str,
-        table: DataFrame | None,
-        news: News,
-        *,
-        few: bool = False,
+        self, spark: SparkSession, write: str, object_type: str, table: DataFrame | None, news: News, *, few: bool
     ) -> None:
         if table is not None and not {FACTS, PRESENT, *TIMES[write]} <= set(table.columns):
             raise ConfigError(f"the table of {object_type} was not made by write {write}: ingest into another folder")
@@ -133,18 +133,22 @@ class TableMerge:
         self._write = write
         self._type = object_type
         self._table = table
+        self.exists = table is not None
         self._few = few
         self.in_one_job = False
         self._news = news
-        self._given = news.objects.columns
-        own = own_columns(self._given)
-        self._key = own["name_text"]
+        given = news.objects.columns
+        own = own_columns(given)
+        self.key = own["name_text"]
+        self.keys = (self.key,) if write == MERGE else (self.key, TIMES[APPEND][0])
+        self._fact = _FACT if write == MERGE else (*_FACT, *_ORIGIN)
+        self.closes = bool(self._applicable(news.closings))
         self._file = own["source_file"]
         self._complete = own["complete"]
         provenance = {own.get(name, name) for name in PROVENANCE}
-        ours = {self._key, PRESENT, FACTS, *TIMES[MERGE], *TIMES[APPEND]}
+        ours = {self.key, PRESENT, FACTS, *TIMES[MERGE], *TIMES[APPEND]}
         before = [name for name in table.columns if name not in ours] if table is not None else []
-        columns = [name for name in self._given if name != self._key]
+        columns = [name for name in given if name != self.key]
         self._columns = [*columns, *(name for name in before if name not in columns)]
         self._content = [name for name in self._columns if name not in provenance]
         self._provenance = [name for name in self._columns if name in provenance]
@@ -153,40 +157,18 @@ class TableMerge:
         self._schema = StructType([field for field in self._whole if field.name not in ours])
         self._changed_columns = [name for name in self._content if name in news.changed_columns]
 
-    @property
-    def exists(self) -> bool:
-        return self._table is not None
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return (self._key,) if self._write == MERGE else (self._key, TIMES[APPEND][0])
-
-    @property
-    def closes(self) -> bool:
-        """Whether closings of this run may end objects of the table, even objects that are not in the news."""
-        return bool(self._applicable(self._news.closings))
-
-    @property
-    def _fact(self) -> tuple[str, ...]:
-        """The fields of a fact in the column `_facts`."""
-        return _FACT if self._write == MERGE else (*_FACT, *_ORIGIN)
-
-    @property
-    def key(self) -> str:
-        return self._key
-
     def knows(self) -> bool:
         """Whether the table has any object of the news."""
         if self._table is None:
             return False
-        names = self._names().select(f.col("_name").alias(self._key))
-        return self._table.select(self._key).join(f.broadcast(names), self._key, "left_semi").head() is not None
+        names = self._names().select(f.col("_name").alias(self.key))
+        return self._table.select(self.key).join(f.broadcast(names), self.key, "left_semi").head() is not None
 
     def only(self, table: DataFrame, names: Iterable[str]) -> DataFrame:
         """Return the rows of the table that have one of a few names. From such a condition Delta and Iceberg also know
         which files they need not read."""
         texts = ", ".join(f"CAST(X'{name.encode().hex()}' AS STRING)" for name in names)  # needs no quoting
-        return table.where(f"`{self._key}` IN ({texts})" if texts else "false")
+        return table.where(f"`{self.key}` IN ({texts})" if texts else "false")
 
     def _small(self, rows: DataFrame) -> DataFrame:
         """Let a join send these rows to all tasks, unless there is one task."""
@@ -202,12 +184,12 @@ class TableMerge:
         """
         facts, closed = self._facts(None)
         if once and self._news.events is None and closed is None:
-            return self._table_rows(self._first_states(facts)).withColumnRenamed("_name", self._key), None
+            return self._table_rows(self._first_states(facts)).withColumnRenamed("_name", self.key), None
         made = self._table_rows(self._states(self._once(facts)))
         new = {"_written": f.lit(True), "_differs": f.lit(True), "_there": self._there}
         none = {REMOVED: f.lit(False), "_was": f.lit(False), "_known": f.lit(None)}
         rows, observed = self._counted(made.withColumns({**new, **none}))
-        return rows.select(*made.columns).withColumnRenamed("_name", self._key), observed
+        return rows.select(*made.columns).withColumnRenamed("_name", self.key), observed
 
     def changes(self, table: DataFrame) -> tuple[DataFrame, Observation]:
         """Return the rows that are new, replace others, or have to be removed, and what is counted when they are
@@ -217,7 +199,7 @@ class TableMerge:
         later time or another origin stays as it is, if its facts can be had again: those of responses from their files
         (`Checkpoint.unwritten`), and with `merge` those of closings from the checkpoint.
         """
-        old = _fitted(table, self._whole).withColumnRenamed(self._key, "_name")
+        old = _fitted(table, self._whole).withColumnRenamed(self.key, "_name")
         facts, closed = self._facts(old)
         names = self._names()
         affected = self._affected(old, names, closed)
@@ -226,7 +208,7 @@ class TableMerge:
         earlier = earlier.select("_name", *fact, self._row_of_fact(earlier), f.lit(0).alias("_new"))
         made = self._table_rows(self._states(self._once(facts.unionByName(earlier))))
         rows, observed = self._differences(made, affected)
-        return rows.withColumnRenamed("_name", self._key), observed
+        return rows.withColumnRenamed("_name", self.key), observed
 
     def _facts(self, old: DataFrame | None) -> tuple[DataFrame, DataFrame | None]:
         """Return the new facts, and those of them that come from closings."""
@@ -328,7 +310,7 @@ class TableMerge:
 
     def _names(self) -> DataFrame:
         """Return the names in the news, each with the complete sequence that has it, if any."""
-        objects = self._news.objects.select(f.col(self._key).alias("_name"), f.col(self._file).alias("source_file"))
+        objects = self._news.objects.select(f.col(self.key).alias("_name"), f.col(self._file).alias("source_file"))
         times = self._news.times.select("source_file", "_sequence")
         names = objects.where(f.col("_name").isNotNull()).join(self._small(times), "source_file")
         names = names.select("_name", "_sequence")
@@ -338,7 +320,7 @@ class TableMerge:
         return names.distinct()
 
     def _message_facts(self) -> DataFrame:
-        objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self._key, "_name")
+        objects = _fitted(self._news.objects, self._schema).withColumnRenamed(self.key, "_name")
         objects = objects.where(f.col("_name").isNotNull())
         times = self._news.times.select(f.col("source_file").alias(self._file), "_time")
         rows = objects.join(self._small(times), self._file)
@@ -354,7 +336,7 @@ class TableMerge:
         )
         if self._news.events is None:
             return facts
-        events = _fitted(self._news.events.drop(self._key), self._schema).where(f.col("_name") != "")
+        events = _fitted(self._news.events.drop(self.key), self._schema).where(f.col("_name") != "")
         columns = f.when(f.col("_fact") != FULL, f.to_json("_told"))
         spread = events.select(
             "_name",
