@@ -1,4 +1,4 @@
-"""An ingest that is killed, its Java process with it, leaves the old tables or the new ones."""
+"""An ingest that is killed, its Java process with it, leaves the old tables or the new ones; so does a merge."""
 
 from __future__ import annotations
 
@@ -24,10 +24,17 @@ pytest.importorskip("pyspark")
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.tables.snapshots import Snapshot
 
+from .test_lake import DELTA_CATALOG, KINDS, names
+
 pytestmark = pytest.mark.spark
 
-COMMAND = [sys.executable, "-m", "mtosi_jms", "ingest", "--object", "ALL", "--cores", "2"]
 ELEMENTS = 40
+
+
+def start(landing: Path, out: Path, *options: str) -> subprocess.Popen[bytes]:
+    """An ingest in a group of its own, so that Java and Spark's workers die in the same moment."""
+    command = [sys.executable, "-m", "mtosi_jms", "ingest", str(landing), "--out", str(out), "--cores", "2", *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 @dataclass
@@ -44,9 +51,7 @@ class Rounds:
         return self.folder / name
 
     def start(self, name: str) -> subprocess.Popen[bytes]:
-        command = [*COMMAND, str(self.landing(name)), "--out", str(self.out)]
-        # A group of its own, so that Java and Spark's workers die in the same moment.
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        return start(self.landing(name), self.out, "--object", "ALL")
 
     def writes(self) -> bool:
         """Whether a job has written something."""
@@ -143,3 +148,39 @@ def test_twenty_kills_leave_the_old_tables_or_the_new_ones(rounds: Rounds) -> No
     assert rounds.start(name).wait() == 0
     assert rounds.generation() == name
     assert sorted(path.name for path in rounds.out.iterdir() if path.name.startswith("_")) == ["_report"]
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("kind", ["parquet", *KINDS])
+def test_a_killed_merge_leaves_the_old_table_or_the_new_one(
+    lake: Any, lake_formats: tuple[dict[str, str], str], landing: Path, envelopes: Any, tmp_path: Path, kind: str
+) -> None:
+    out = tmp_path / "out"
+    conf = {**lake_formats[0], DELTA_CATALOG: lake.conf.get(DELTA_CATALOG)}
+    options = [word for setting in conf.items() for word in ("--conf", "=".join(setting))]
+    options += ["--format", kind, "--write", "append" if kind == "parquet" else "merge", "--since-last"]
+    options += ["--on-incomplete", "wait"]
+
+    def land(number: int) -> list[str]:
+        made = [f"{number}-{each}" for each in range(50)]
+        batch = envelopes.batch(f"c{number}", 1, True, "".join(map(envelopes.me, made)))
+        (landing / f"{number}.xml").write_text(batch)
+        return made
+
+    held = land(0)
+    assert start(landing, out, *options).wait() == 0
+    moments: list[Callable[[], bool]] = [
+        lambda: any(out.glob("_staging-*/read/objectType=*")),
+        lambda: any((*out.glob("_staging-*/merged/*"), *out.glob("_staging-*/objectType=*"))),
+        lambda: any((*out.glob("_staging-*/merged/*/*.parquet"), *out.glob("_staging-*/objectType=*/*.parquet"))),
+        lambda: any(out.glob("_report/checkpoint.sqlite-journal")),
+        lambda: any(out.glob("_swap.json")),
+    ]
+    for number in range(1, 8):
+        new = sorted({*held, *land(number)})
+        kill_when(start(landing, out, *options), moments[number % len(moments)])
+        assert names(lake, out, kind) in (sorted(held), new)
+        assert start(landing, out, *options).wait() == 0
+        assert names(lake, out, kind) == new
+        held = new
+    assert not list(out.glob("_staging-*"))

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +26,6 @@ DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
 pytestmark = pytest.mark.spark
 
 KINDS = ("delta", "iceberg")
-ROUNDS = 6
 
 
 def names(spark: Any, out: Path, kind: str, **options: str) -> list[str]:
@@ -174,54 +169,6 @@ def test_usage(capsys: pytest.CaptureFixture[str], landing: Path, tmp_path: Path
     check_format("delta", tmp_path)
     with pytest.raises(ConfigError, match="holds tables of the format delta"):
         check_format("iceberg", tmp_path)
-
-
-@pytest.mark.endurance
-@pytest.mark.parametrize("kind", ["parquet", *KINDS])
-def test_a_killed_merge_leaves_the_old_table_or_the_new_one(
-    lake: Any, lake_formats: tuple[dict[str, str], str], landing: Path, envelopes: Any, tmp_path: Path, kind: str
-) -> None:
-    out = tmp_path / "out"
-
-    def command() -> list[str]:
-        conf = [f"{key}={value}" for key, value in lake_formats[0].items()]
-        conf.append(f"{DELTA_CATALOG}={lake.conf.get(DELTA_CATALOG)}")
-        settings = [word for setting in conf for word in ("--conf", setting)]
-        flags = ["--format", kind, "--write", "append" if kind == "parquet" else "merge", "--since-last"]
-        flags += ["--on-incomplete", "wait", "--cores", "2"]
-        return [sys.executable, "-m", "mtosi_jms", "ingest", str(landing), "--out", str(out), *flags, *settings]
-
-    def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-
-    def land(number: int) -> list[str]:
-        made = [f"{number}-{each}" for each in range(50)]
-        batch = envelopes.batch(f"c{number}", 1, True, "".join(map(envelopes.me, made)))
-        (landing / f"{number}.xml").write_text(batch)
-        return made
-
-    held = land(0)
-    assert start().wait() == 0
-    moments: list[Callable[[], bool]] = [
-        lambda: any(out.glob("_staging-*/read/objectType=*")),
-        lambda: any((*out.glob("_staging-*/merged/*"), *out.glob("_staging-*/objectType=*"))),
-        lambda: any((*out.glob("_staging-*/merged/*/*.parquet"), *out.glob("_staging-*/objectType=*/*.parquet"))),
-        lambda: any(out.glob("_staging-*/_report/checkpoint.sqlite")),
-    ]
-    for number in range(1, ROUNDS + 1):
-        new = sorted({*held, *land(number)})
-        moment = moments[number % len(moments)]
-        job = start()
-        while job.poll() is None and not moment():
-            time.sleep(0.001)
-        with suppress(ProcessLookupError):
-            os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-        assert names(lake, out, kind) in (sorted(held), new)
-        assert start().wait() == 0
-        assert names(lake, out, kind) == new
-        held = new
-    assert not list(out.glob("_staging-*"))
 
 
 @pytest.mark.endurance
