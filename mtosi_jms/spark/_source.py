@@ -259,7 +259,9 @@ class InventoryReader(DataSourceReader):
             return list(_partitions(readable(plan, self._settings), plan.rejects, self._settings))
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        return partition.rows(self._settings, self._schema)  # type: ignore[no-any-return]
+        # Without partitions Spark has one of its own read.
+        if isinstance(partition, FilesPartition):
+            yield from partition.rows(self._settings, self._schema)
 
 
 class FileStream(DataSourceStreamReader, ABC):
@@ -363,6 +365,8 @@ class FileStream(DataSourceStreamReader, ABC):
         return Reject(path, None, what)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, FilesPartition):
+            return
         _check(partition.seen)
         yield from partition.rows(self.settings, self._schema)
         _check(partition.seen)

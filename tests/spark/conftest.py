@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 import sysconfig
@@ -18,6 +19,7 @@ import pytest
 from mtosi_jms.cli import main
 from mtosi_jms.compression import ZSTD
 
+GUIDE = Path(__file__).parents[2] / "docs/spark.md"
 MTOP = "http://www.tmforum.org/mtop/"
 SPACES = {
     "soap": "http://schemas.xmlsoap.org/soap/envelope/",
@@ -37,6 +39,16 @@ SPACES = {
     "v": "urn:vendor",
     "xsi": "http://www.w3.org/2001/XMLSchema-instance",
 }
+
+
+def section(title: str) -> str:
+    """A section of the guide."""
+    return GUIDE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def examples(title: str) -> list[str]:
+    """The blocks of Python in a section of the guide."""
+    return re.findall(r"```python\n(.*?)```", section(title), re.DOTALL)
 
 
 @dataclass(frozen=True)

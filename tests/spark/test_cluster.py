@@ -24,6 +24,7 @@ from mtosi_jms.spark._session import check_java
 from mtosi_jms.xmlbind import core
 
 from .clusters import HOME, PATIENCE, Cluster, Daemon, running
+from .conftest import examples, section
 
 pytestmark = [pytest.mark.spark, pytest.mark.endurance]
 
@@ -162,16 +163,7 @@ def killed_in_mid_task(cluster: Cluster) -> Iterator[list[Daemon]]:
         watching.join(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="module")
-def guide(root: Path) -> str:
-    """The part of the guide about clusters."""
-    text = (root / "docs" / "spark.md").read_text(encoding="utf-8")
-    return text.split("## On a cluster\n")[1].split("\n## ")[0]
-
-
-def test_the_guide_by_spark_submit(
-    cluster: Cluster, guide: str, put: Put, landing: Path, envelopes: Any, tmp_path: Path
-) -> None:
+def test_the_guide_by_spark_submit(cluster: Cluster, put: Put, landing: Path, envelopes: Any, tmp_path: Path) -> None:
     """The guide's job, shipped and submitted by the guide's own lines, the places aside; an executor is killed."""
     for number in range(1, 9):
         elements = envelopes.me(f"{number}-a", "<me:location>Delft</me:location>") + envelopes.me(f"{number}-b")
@@ -181,9 +173,9 @@ def test_the_guide_by_spark_submit(
         )
     put("9.xml", envelopes.batch("c", 2, False, envelopes.me("2-a") + envelopes.me("2-b")))
     put("again.xml", (landing / "4.xml").read_bytes())
-    (job,) = re.findall(r"```python\n(# elements\.py\n.*?)```", guide, re.DOTALL)
+    (job,) = examples("On a cluster")
     (tmp_path / "elements.py").write_text(job, encoding="utf-8")
-    (lines,) = re.findall(r"```sh\n(.*?)```", guide, re.DOTALL)
+    (lines,) = re.findall(r"```sh\n(.*?)```", section("On a cluster"), re.DOTALL)
     pack, submit = (
         shlex.split(line) for line in lines.replace("\\\n", "").splitlines() if not line.startswith("export")
     )

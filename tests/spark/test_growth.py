@@ -159,12 +159,6 @@ def test_a_history_is_what_the_model_says(lake: Any, envelopes: Any, landing: Pa
 
 
 @pytest.mark.endurance
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_a_lake_is_what_the_model_says(lake: Any, envelopes: Any, landing: Path, kind: str) -> None:
-    follow(Network(envelopes, landing, lake, format=kind), 5, 2, snapshot=True, again=False)
-
-
-@pytest.mark.endurance
 @pytest.mark.parametrize("write", ["merge", "append"])
 def test_a_lake_of_a_landing_elsewhere_is_what_the_model_says(
     lake: Any, envelopes: Any, landing: Path, mounted: str, write: str

@@ -21,7 +21,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.tables.snapshots import Snapshot
 
 from .test_lake import DELTA_CATALOG, KINDS, names
@@ -108,21 +107,6 @@ def kill_when(job: subprocess.Popen[bytes], moment: Callable[[], bool]) -> bool:
         return False
     os.killpg(job.pid, signal.SIGKILL)
     return job.wait() != 0
-
-
-@pytest.mark.endurance
-def test_killed_as_it_writes_and_as_it_swaps(rounds: Rounds, spark: Any) -> None:
-    """The moments in between are those of the next test; test_swap kills at every step, without Spark."""
-    run_ingest(IngestOptions(landing=rounds.landing("a"), out=rounds.out, object_type="ALL"), spark=spark)
-    assert rounds.generation() == "a"
-    assert kill_when(rounds.start("b"), rounds.writes)
-    assert rounds.writes(), "killed in the middle"
-    assert rounds.generation() == "a"
-    assert kill_when(rounds.start("b"), lambda: any(rounds.out.glob("_staging-*/_report/summary.json")))
-    assert rounds.generation() in ("a", "b")
-    run_ingest(IngestOptions(landing=rounds.landing("b"), out=rounds.out, object_type="ALL"), spark=spark)
-    assert rounds.generation() == "b"
-    assert sorted(path.name for path in rounds.out.iterdir() if path.name.startswith("_")) == ["_report"]
 
 
 @pytest.mark.endurance

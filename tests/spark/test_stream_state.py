@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,8 @@ from pyspark.sql import functions as f
 import mtosi_jms as mtosi
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark import latest_alarms, ledger, parse_alarms, parse_messages
+
+from .conftest import examples
 
 pytestmark = pytest.mark.spark
 
@@ -152,11 +153,9 @@ def test_what_is_missing_is_named(spark: Any, stream: Any, put: Put, envelopes: 
 
 
 @pytest.mark.endurance
-def test_the_guide(spark: Any, landing: Path, put: Put, envelopes: Any, root: Path, tmp_path: Path) -> None:
+def test_the_guide(spark: Any, landing: Path, put: Put, envelopes: Any, tmp_path: Path) -> None:
     """The example of the page, the places aside; a second run goes on where the first one ended."""
-    page = (root / "docs" / "spark.md").read_text(encoding="utf-8")
-    section = page.split("## Completeness over time\n")[1].split("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.+?)```", section, re.DOTALL)
+    (code,) = examples("Completeness over time")
     for place in ("landing/", "state/ledger", "tables/ledger"):
         code = code.replace(f'"{place}"', repr(str(tmp_path / place)))
     run = compile(code, "spark.md", "exec")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import pickle
-import re
 import shutil
 import uuid
 import zipfile
@@ -24,6 +23,8 @@ from mtosi_jms.errors import ConfigError, JournalDamageError, MtosiError, SpoolE
 from mtosi_jms.spark import InventorySource, MessageStreamSource
 from mtosi_jms.spark._message_stream import RECEIVER_OPTIONS
 from mtosi_jms.spark._source import StreamOptions
+
+from .conftest import examples, section
 
 pytestmark = pytest.mark.spark
 
@@ -452,13 +453,11 @@ def test_a_provider_that_is_not_there(messages: Query) -> None:
 
 
 @pytest.fixture
-def guide(root: Path, spark: Any, tmp_path: Path) -> Callable[[int, dict[str, str]], list[str]]:
+def guide(spark: Any, tmp_path: Path) -> Callable[[int, dict[str, str]], list[str]]:
     """Runs a block of the guide to the end of its stream; the names in its table."""
-    page = (root / "docs" / "spark.md").read_text(encoding="utf-8").split("## Streams\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
 
     def run(number: int, more: dict[str, str]) -> list[str]:
-        code = blocks[number]
+        code = examples("Streams")[number]
         places = {"/mnt/": f"{tmp_path}/", 'processingTime="10 seconds"': "availableNow=True", **more}
         for there, here in places.items():
             assert there in code or there not in more
@@ -506,7 +505,7 @@ def test_a_queue_with_spark(
         assert session.browse(f"queue:{queue}") == []
 
 
-def test_the_guide_names_every_option(root: Path) -> None:
-    page = (root / "docs" / "spark.md").read_text(encoding="utf-8").split("## Streams\n")[1].split("\n## ")[0]
+def test_the_guide_names_every_option() -> None:
+    page = section("Streams")
     for name in (*StreamOptions.names(), *StreamOptions.names("maxMessagesPerTrigger"), *RECEIVER_OPTIONS):
         assert f"`{name}`" in page, name
