@@ -65,22 +65,17 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "PROPERTY_COLUMNS": "mtosi_jms.spark._selector",
-    "InventorySource": "mtosi_jms.spark._source",
-    "MessageStreamSource": "mtosi_jms.spark._message_stream",
-    "Plan": "mtosi_jms.tables.landing",
-    "ReplySequence": "mtosi_jms.tables.sequences",
-    "SourceOptions": "mtosi_jms.tables.options",
-    "arrow_schema": "mtosi_jms.tables.columns",
-    "ledger": "mtosi_jms.spark._frames",
-    "parse_messages": "mtosi_jms.spark._frames",
-    "read_landing": "mtosi_jms.spark._engine",
-    "register_functions": "mtosi_jms.spark._frames",
-    "plan_landing": "mtosi_jms.tables.landing",
-    "selector_column": "mtosi_jms.spark._selector",
-    "stream_landing": "mtosi_jms.spark._source",
+    "mtosi_jms.spark._engine": ("read_landing",),
+    "mtosi_jms.spark._frames": ("ledger", "parse_messages", "register_functions"),
+    "mtosi_jms.spark._message_stream": ("MessageStreamSource",),
+    "mtosi_jms.spark._selector": ("PROPERTY_COLUMNS", "selector_column"),
+    "mtosi_jms.spark._source": ("InventorySource", "stream_landing"),
+    "mtosi_jms.tables.columns": ("arrow_schema",),
+    "mtosi_jms.tables.landing": ("Plan", "plan_landing"),
+    "mtosi_jms.tables.options": ("SourceOptions",),
+    "mtosi_jms.tables.sequences": ("ReplySequence",),
 }
-"""The module of each name of this package; names that are missing here come from `jobs`."""
+"""The names of this package by module; those that are missing here come from `jobs`."""
 
 for _library in ("pyarrow", "pyspark"):
     if importlib.util.find_spec(_library) is None:
@@ -91,7 +86,8 @@ check_version(pyspark_version())
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES.get(name, "mtosi_jms.spark.jobs")), name)
+    home = next((home for home, names in _HOMES.items() if name in names), "mtosi_jms.spark.jobs")
+    return getattr(importlib.import_module(home), name)
 
 
 def __dir__() -> list[str]:

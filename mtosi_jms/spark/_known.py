@@ -22,9 +22,8 @@ from mtosi_jms.tables.files import FileState, disk_file
 from mtosi_jms.tables.landing import PlannedFile, senders_from_zero
 
 FORMAT: Final = 2
-"""The version of the tables."""
 OFFSETS: Final = 1
-"""The version of the format of offsets."""
+"""The versions of the tables, and of offsets."""
 _APPLICATION: Final = 0x4D545349
 _REMEMBERED: Final = 1_000_000
 """The number of trimmed messages whose keys are kept."""
@@ -48,8 +47,7 @@ class KnownFiles:
     """The files that were read before; see the module docstring.
 
     Args:
-        path: the SQLite file.
-        what: what it is called in errors.
+        what: what the file is called in errors.
         of: what is read, such as the paths of a landing.
         patience: seconds to wait while another process has the file open.
         make: make the file if it does not exist; else a database of this process takes its place.
@@ -160,12 +158,6 @@ def planned_file(row: dict[str, Any]) -> PlannedFile:
 
 class StreamIndex(KnownFiles):
     """The positions of files. When `add` returns, its files survive a crash of the process or the machine.
-
-    Args:
-        of: what the stream reads. An index never changes this.
-
-    Attributes:
-        id: a unique identifier of the index.
 
     Raises:
         ConfigError: the file is the index of another stream.

@@ -142,17 +142,16 @@ class _Aging(StatefulProcessor):
         self._timer.clear()  # Spark removes it from its own list
         yield from self._silent(key[0], timerValues)
 
+    # The rows that rows without a key give, of which no state is kept; that new rows of a key give; and that a key
+    # gives when it has been silent for the timeout.
     @abstractmethod
-    def _alone(self, rows: Iterator[Row]) -> Iterator[Row]:
-        """Return the rows that rows without a key give; no state is kept for them."""
+    def _alone(self, rows: Iterator[Row]) -> Iterator[Row]: ...
 
     @abstractmethod
-    def _known(self, key: str, rows: Iterator[Row], now: TimerValues) -> Iterator[Row]:
-        """Return the rows that new rows of a key give."""
+    def _known(self, key: str, rows: Iterator[Row], now: TimerValues) -> Iterator[Row]: ...
 
     @abstractmethod
-    def _silent(self, key: str, now: TimerValues) -> Iterator[Row]:
-        """Return the rows that a key gives when it has been silent for the timeout."""
+    def _silent(self, key: str, now: TimerValues) -> Iterator[Row]: ...
 
     def _wait(self, now: TimerValues, events: Iterable[int | None] = ()) -> None:
         """Restart the timeout of the key, from the present time or the last of some event times if that is later."""

@@ -51,11 +51,9 @@ class Closing:
 
     Attributes:
         time: from when on the objects are gone.
-        object_type: for a complete answer: the object type; objects of this type that it does not have are gone.
-            Otherwise empty.
-        name: for a deletion: the full name of the deleted object. All objects below it are deleted, too. Otherwise
-            empty.
-        sequence: for a complete answer that this run read: the key of its sequence. Empty in a saved closing.
+        object_type: of a complete answer; objects of this type that it does not have are gone.
+        name: of the deleted object; all objects below it are deleted, too.
+        sequence: of a complete answer that this run read: the key of its sequence.
     """
 
     time: dt.datetime
@@ -105,7 +103,6 @@ class Checkpoint(KnownFiles):
 
     Attributes:
         exists: whether the folder had a checkpoint when this one was loaded.
-        has_more_types: whether this run asks for more object types than the runs before.
         closings: the oldest first; they also end objects that a later run finds in older messages.
         tables: by object type.
         unwritten: the time of the last response of `unwritten_files`; None if there is none.

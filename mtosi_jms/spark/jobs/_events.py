@@ -210,25 +210,13 @@ class EventSummary:
     """A summary of events.
 
     Attributes:
-        deleted: names of deleted objects, with the time of the deletion.
-        earliest: the time of the first event.
         changed_columns: by object type that has creations or changes: the columns that changes set.
-        rejects: events that cannot be used, with reasons.
     """
 
     deleted: set[tuple[str, dt.datetime]] = field(default_factory=set)
     earliest: dt.datetime | None = None
     changed_columns: dict[str, set[str]] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
-
-
-@dataclass(frozen=True)
-class Objects:
-    """The rows of one type: their number, how many have no name, and the files that they come from."""
-
-    rows: int
-    unnamed: int
-    files: frozenset[str]
 
 
 def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.datetime]) -> EventSummary:
@@ -256,13 +244,14 @@ def scan_events(folder: Path, names: Sequence[str], sent: Mapping[str, dt.dateti
     return summary
 
 
-def scan_objects(folder: Path, own: Mapping[str, str]) -> Objects:
+def scan_objects(folder: Path, own: Mapping[str, str]) -> tuple[int, int, set[str]]:
+    """Return how many rows a table has, how many of them have no name, and the files that they come from."""
     rows, unnamed, files = 0, 0, set[str]()
     for batch in batches(folder, [own["name_text"], own["source_file"]]):
         rows += batch.num_rows
         unnamed += batch.column(0).null_count
         files.update(pc.unique(batch.column(1)).to_pylist())
-    return Objects(rows, unnamed, frozenset(files))
+    return rows, unnamed, files
 
 
 def scan_sequences(folder: Path, keys: Collection[str]) -> set[str]:

@@ -144,12 +144,14 @@ class Growth:
         for name in names:
             label = label_of(class_for(name))
             objects = self._objects(spark, name, staged.folder)
-            found = scan_objects(staged.folder / READ / f"{PREFIX}{label}", own_columns(objects.columns))
-            unnamed += found.unnamed
-            answers = self._answers(found.files - again.keys(), sequences, sent, label)
+            rows, nameless, files = scan_objects(
+                staged.folder / READ / f"{PREFIX}{label}", own_columns(objects.columns)
+            )
+            unnamed += nameless
+            answers = self._answers(files - again.keys(), sequences, sent, label)
             type_closings = [*deletions, *answers]
             closings += answers
-            if not (found.rows or label in summary.changed_columns) and not (label in there and type_closings):
+            if not (rows or label in summary.changed_columns) and not (label in there and type_closings):
                 continue
             of_type = _of_type(events, names, name) if events is not None and label in summary.changed_columns else None
             table = lake.read(label) if label in there else None
@@ -164,7 +166,7 @@ class Growth:
                     foreign += [label] if before is not None else []
             changed_columns[label] = sorted(columns)
             news = News(objects, times, of_type, type_closings, self.checkpoint.closings, changed_columns[label])
-            merges[label] = TableMerge(spark, self._write, label, table, news, few=found.rows < FEW)
+            merges[label] = TableMerge(spark, self._write, label, table, news, few=rows < FEW)
         self._stage(lake, merges, staged)
         kept = any(found.unchanged for found in self._counts.values())
         responses = (sent[file.path] for file in plan.files if file.kind == RESPONSE)
