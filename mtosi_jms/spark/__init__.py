@@ -32,17 +32,14 @@ if TYPE_CHECKING:
         topology_tables,
     )
     from mtosi_jms.tables.columns import arrow_schema
-    from mtosi_jms.tables.landing import Plan, plan_landing
+    from mtosi_jms.tables.landing import plan_landing
     from mtosi_jms.tables.options import SourceOptions
-    from mtosi_jms.tables.sequences import ReplySequence
 
 __all__ = [
     "PROPERTY_COLUMNS",
     "SPARK_MINIMUM",
     "InventorySource",
     "MessageStreamSource",
-    "Plan",
-    "ReplySequence",
     "SourceOptions",
     "arrow_schema",
     "check_version",
@@ -71,9 +68,8 @@ _HOMES: Final = {
     "mtosi_jms.spark._selector": ("PROPERTY_COLUMNS", "selector_column"),
     "mtosi_jms.spark._source": ("InventorySource", "stream_landing"),
     "mtosi_jms.tables.columns": ("arrow_schema",),
-    "mtosi_jms.tables.landing": ("Plan", "plan_landing"),
+    "mtosi_jms.tables.landing": ("plan_landing",),
     "mtosi_jms.tables.options": ("SourceOptions",),
-    "mtosi_jms.tables.sequences": ("ReplySequence",),
 }
 """The names of this package by module; those that are missing here come from `jobs`."""
 

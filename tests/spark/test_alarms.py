@@ -16,7 +16,8 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, SpoolError
 from mtosi_jms.notifications import alarm_key
 from mtosi_jms.soap import parse
-from mtosi_jms.spark.jobs import AlarmOptions, alarm_table, latest_alarms, parse_alarms, read_alarms, run_alarms
+from mtosi_jms.spark.jobs import AlarmOptions, latest_alarms, parse_alarms, read_alarms, run_alarms
+from mtosi_jms.spark.jobs._derived import alarm_table
 from mtosi_jms.tables.alarms import run_local
 
 pytestmark = pytest.mark.spark

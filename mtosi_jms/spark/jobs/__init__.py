@@ -22,7 +22,6 @@ All run functions raise
 
 from mtosi_jms.spark.jobs._derived import (
     Topology,
-    alarm_table,
     column_notes,
     diff_snapshots,
     diff_tables,
@@ -36,14 +35,12 @@ from mtosi_jms.spark.jobs._derived import (
     topology_tables,
 )
 from mtosi_jms.spark.jobs._ingest import run_ingest
-from mtosi_jms.tables.alarms import ALARM, AlarmOptions, AlarmResult
-from mtosi_jms.tables.diff import KINDS, ColumnNote, DiffOptions, DiffResult
-from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of
+from mtosi_jms.tables.alarms import AlarmOptions, AlarmResult
+from mtosi_jms.tables.diff import ColumnNote, DiffOptions, DiffResult
+from mtosi_jms.tables.ingest import IngestOptions, IngestResult
 from mtosi_jms.tables.topology import TopologyOptions, TopologyResult
 
 __all__ = [
-    "ALARM",
-    "KINDS",
     "AlarmOptions",
     "AlarmResult",
     "ColumnNote",
@@ -54,14 +51,12 @@ __all__ = [
     "Topology",
     "TopologyOptions",
     "TopologyResult",
-    "alarm_table",
     "column_notes",
     "diff_snapshots",
     "diff_tables",
     "latest_alarms",
     "parse_alarms",
     "read_alarms",
-    "report_of",
     "run_alarms",
     "run_diff",
     "run_ingest",
