@@ -32,7 +32,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.errors import ConfigError, XmlError
-from mtosi_jms.spark._stateful import EVENT, check_stateful, has_watermark, ledger_of_stream, with_event
+from mtosi_jms.spark._stateful import EVENT, ledger_of_stream, stateful
 from mtosi_jms.spark._workers import error_first, map_batches
 from mtosi_jms.tables.columns import HEADER, LEDGER, MESSAGES, SEQUENCE, Message, full_schema, schema_of, values_of
 from mtosi_jms.tables.envelope import FAULT, RESPONSE, envelope_facts, reject_of
@@ -175,10 +175,9 @@ def ledger(
     if first_batch not in ("auto", 0, 1):
         raise ConfigError(f"first_batch {first_batch!r}: it is one of auto, 0, 1")
     streaming = df.isStreaming
-    milliseconds = check_stateful(df, timeout, "ledger") if streaming else 0
-    event_time = streaming and has_watermark(df)
+    milliseconds, event_time = 0, False
     if streaming:
-        df = with_event(df)
+        df, milliseconds, event_time = stateful(df, timeout, "ledger")
     if "body_digest" not in df.columns:
         if column not in df.columns:
             raise ConfigError(

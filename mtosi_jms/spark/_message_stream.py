@@ -29,7 +29,7 @@ from mtosi_jms.spark._known import StreamIndex
 from mtosi_jms.spark._source import FileStream, StreamOptions, check_streamable, narrowed, seconds
 from mtosi_jms.spool import DurableLanding, SpoolEntry, open_entry, scan
 from mtosi_jms.tables.columns import full_schema
-from mtosi_jms.tables.files import local_path, state_of
+from mtosi_jms.tables.files import local_path, remove, state_of
 from mtosi_jms.tables.options import SourceOptions, hint, own_options, whole_number
 from mtosi_jms.transport import AckMode, Backoff, Consumer, connect
 
@@ -138,7 +138,8 @@ class SpoolStream(FileStream):
         found = [state_of(str(path))._replace(key=key_of(open_entry(path))) for path in new]
         for copy in index.add(found)[1]:
             _log.info("%s is a copy of an earlier message, and is removed", copy)
-            self.remove(Path(copy))
+            for file in (copy, str(Path(copy).with_suffix(".json"))):
+                remove(file)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Receive all messages that the provider has, even beyond `maxSpooledMessages`."""
@@ -165,10 +166,6 @@ class SpoolStream(FileStream):
     def clean(self, path: str) -> None:
         super().clean(path)
         super().clean(str(Path(path).with_suffix(".json")))
-
-    def remove(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        path.with_suffix(".json").unlink(missing_ok=True)
 
     def stop(self) -> None:
         if self._receiver is not None:

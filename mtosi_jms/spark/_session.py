@@ -1,8 +1,7 @@
 """A Spark session on this machine, and the checks of PySpark and Java.
 
-The session runs on this machine only: it uses loopback addresses, has no web UI and prints errors only. All its files
-are in one folder, which is removed when the session stops. An application with a session of its own does not need this
-module; it registers the source with `spark.dataSource.register(InventorySource)`.
+The session uses loopback addresses, has no web UI and prints errors only. All its files are in one folder, which is
+removed when the session stops.
 
 Java uses only its quick compiler (`-XX:TieredStopAtLevel=1`): a job of a minute then takes half the processor time, a
 job of an hour a quarter more if most of its work is in Java. Java then keeps at most 48 MB of compiled code by itself,

@@ -47,7 +47,16 @@ _ALONE: Final = 64
 """The number of groups for rows without a key, which need no state; enough to keep all tasks busy."""
 
 
-def check_stateful(df: DataFrame, timeout: float | None, function: str) -> int:
+def stateful(df: DataFrame, timeout: float | None, function: str) -> tuple[DataFrame, int, bool]:
+    """Check that a stream can keep state.
+
+    Returns:
+        The stream with the column `EVENT`, taken from the column with the watermark, which loses it, because Spark
+        would otherwise drop rows that are late; the timeout in milliseconds; and whether there is a watermark.
+
+    Raises:
+        ConfigError: it cannot.
+    """
     if timeout is None or timeout <= 0:
         raise ConfigError(f"{function}() of a stream needs timeout=SECONDS, more than 0: it bounds what is kept")
     if not hasattr(df.groupBy(), "transformWithState"):
@@ -57,23 +66,13 @@ def check_stateful(df: DataFrame, timeout: float | None, function: str) -> int:
     if df.sparkSession.conf.get(STATE_STORE, "") != ROCKSDB:
         needed = f"spark.conf.set({STATE_STORE!r}, {ROCKSDB!r})"
         raise ConfigError(f"{function}() of a stream keeps its state in RocksDB; before it, say {needed}")
-    return round(timeout * 1000)
-
-
-def with_event(df: DataFrame) -> DataFrame:
-    """Add the event time of a stream as the column `EVENT`, taken from the column with the watermark.
-
-    That column loses its watermark, because Spark would otherwise drop rows that are late.
-    """
+    milliseconds = round(timeout * 1000)
     marked = next((field.name for field in df.schema if _DELAY in field.metadata), None)
     if marked is None:
-        return df.withColumn(EVENT, f.lit(None).cast("long"))
+        return df.withColumn(EVENT, f.lit(None).cast("long")), milliseconds, False
     time = f.col(marked).cast("timestamp")
-    return df.withColumns({EVENT: f.unix_millis(time), marked: f.timestamp_micros(f.unix_micros(time))})
-
-
-def has_watermark(df: DataFrame) -> bool:
-    return any(_DELAY in field.metadata for field in df.schema)
+    timed = df.withColumns({EVENT: f.unix_millis(time), marked: f.timestamp_micros(f.unix_micros(time))})
+    return timed, milliseconds, True
 
 
 def ledger_of_stream(

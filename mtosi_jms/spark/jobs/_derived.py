@@ -15,8 +15,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark._engine import EnginePlan, check_readable, for_engine, messages_of, plan_by_engine
 from mtosi_jms.spark._frames import parse_messages
-from mtosi_jms.spark._stateful import check_stateful, has_watermark, latest_of_stream, with_event
-from mtosi_jms.spark.jobs._job import SparkJob, SparkSql, load, table_of
+from mtosi_jms.spark._source import InventorySource
+from mtosi_jms.spark._stateful import latest_of_stream, stateful
+from mtosi_jms.spark.jobs._job import SparkJob, SparkSql, table_of
 from mtosi_jms.spark.jobs._merge import state_of
 from mtosi_jms.tables import alarms as of_alarms
 from mtosi_jms.tables import diff as of_diff
@@ -45,9 +46,9 @@ def read_alarms(spark: SparkSession, landing: str | Path, *, object_type: str = 
     Raises:
         ConfigError: no stub has the class, or it is not a class of alarms.
     """
-    return alarm_table(
-        load(spark, path=str(landing), objectType=object_type, messageTypes=of_alarms.MESSAGES, stubs=stubs),
-    )
+    options = {"objectType": object_type, "messageTypes": of_alarms.MESSAGES, "stubs": stubs}
+    spark.dataSource.register(InventorySource)
+    return alarm_table(spark.read.format(InventorySource.name()).options(**options).load(str(landing)))
 
 
 def parse_alarms(
@@ -87,9 +88,8 @@ def latest_alarms(alarms: DataFrame, *, timeout: float | None = None) -> DataFra
     """
     if alarms.isStreaming:
         names = [name for name in of_alarms.NEWEST if name in alarms.columns]
-        milliseconds = check_stateful(alarms, timeout, "latest_alarms")
-        event_time = has_watermark(alarms)
-        return latest_of_stream(with_event(alarms), names, "alarm_key", milliseconds, event_time=event_time)
+        timed, milliseconds, event_time = stateful(alarms, timeout, "latest_alarms")
+        return latest_of_stream(timed, names, "alarm_key", milliseconds, event_time=event_time)
     return of_alarms.last_states(SparkSql(alarms.sparkSession), alarms)
 
 

@@ -198,13 +198,6 @@ def _spark_errors() -> Iterator[None]:
             logger.removeFilter(drop)
 
 
-def load(spark: SparkSession, **options: str) -> DataFrame:
-    from mtosi_jms.spark._source import InventorySource
-
-    spark.dataSource.register(InventorySource)
-    return spark.read.format(InventorySource.name()).options(**options).load()
-
-
 def where(rows: DataFrame, condition: str) -> DataFrame:
     """Return the rows for which a condition in SQL holds; if empty, all. Raises ConfigError with Spark's reason."""
     from pyspark.errors import AnalysisException, ParseException
