@@ -24,7 +24,6 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as f
-from pyspark.sql.pandas.types import from_arrow_type
 
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
@@ -75,9 +74,6 @@ _FILES: Final = (pa.field("path", _TEXT), pa.field("size", _LONG))
 _REJECTS: Final = pa.schema(list(_struct(Reject)))
 _LISTED: Final = pa.schema([*_FILES, ("reject", _struct(Reject))])
 """Listed files; and what cannot be listed, as rejects without a path."""
-_FACTS: Final = pa.struct([("messages", pa.list_(_struct(PlannedFile))), ("rejects", pa.list_(_struct(Reject)))])
-_FOUND: Final = pa.schema([*_FILES, ("facts", _FACTS)])
-"""Files with the messages in them that are to be read; and, without a path, rejects."""
 _PLAN: Final = pa.schema(
     [
         *_FILES,
@@ -104,7 +100,7 @@ class EnginePlan:
     @cached_property
     def rejects(self) -> tuple[Reject, ...]:
         """Files that cannot be read as a message, ordered by path."""
-        return tuple(Reject(**row.asDict()) for row in self.reject_table().orderBy("file", "line").collect())
+        return tuple(Reject(**row.asDict()) for row in self.reject_table().collect())
 
     @cached_property
     def unfollowed(self) -> tuple[Reject, ...]:
@@ -152,7 +148,7 @@ class EnginePlan:
 
     def reject_table(self) -> DataFrame:
         """The rejects as rows: file, line, reason."""
-        return self._facts("reject")
+        return self._facts("reject").orderBy("file", "line")
 
     def _files(self, most: int | None = None) -> DataFrame:
         return _spread(_by_file(self.table.where("message is not null")), most)
@@ -243,14 +239,13 @@ def read_landing(
     schema = full_schema(settings)
     plan = plan_by_engine(spark, settings, scratch or None)
     permissive = settings.mode is Mode.PERMISSIVE and settings.corrupt_column is not None
-    if settings.mode is Mode.FAILFAST and plan.rejects:
-        raise MtosiError(str(plan.rejects[0]))
+    for first in plan.reject_table().take(1) if settings.mode is Mode.FAILFAST else ():
+        raise MtosiError(str(Reject(**first.asDict())))
     rows = plan.readable(settings).rows(settings)
     if not permissive:
         return rows
-    facts = f.struct(f.lit(None).alias("messages"), f.array("reject").alias("rejects")).alias("facts")
-    rejects = plan.table.where("reject is not null").select(f.lit("").alias("path"), facts)
-    return rows.unionByName(map_batches(rejects, partial(_read, settings, schema), schema, settings.stubs))
+    rejects = partial(_rejected, settings, schema)
+    return rows.unionByName(map_batches(plan.reject_table(), rejects, schema, settings.stubs))
 
 
 def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | Path | None = None) -> EnginePlan:
@@ -265,7 +260,9 @@ def plan_by_engine(spark: SparkSession, options: SourceOptions, scratch: str | P
     messages = scanned.where("message is not null").select("path", "size", "message")
     copies = _copies(messages, options, keep)
     if options.first_batch == "auto":
-        options = replace(options, from_zero=_senders_from_zero(messages))
+        zero = messages.where((f.col("message.batch_number") == 0) & (f.col("message.kind") == RESPONSE))
+        senders = zero.select("message.sender").distinct().collect()
+        options = replace(options, from_zero=frozenset(row[0] or "" for row in senders))
     found = scanned.where("message is null").unionByName(listed.where("path is null"), allowMissingColumns=True)
     return EnginePlan(keep("plan", _settled(messages, copies, options).unionByName(found)))
 
@@ -289,14 +286,7 @@ def _copies(messages: DataFrame, options: SourceOptions, keep: Callable[[str, Da
 
 
 def _by_file(messages: DataFrame) -> DataFrame:
-    rejects = f.lit(None).cast(from_arrow_type(_FACTS.field("rejects").type)).alias("rejects")
-    facts = f.struct(f.collect_list("message").alias("messages"), rejects)
-    return messages.groupBy("path", "size").agg(facts.alias("facts"))
-
-
-def _senders_from_zero(messages: DataFrame) -> frozenset[str]:
-    zero = messages.where((f.col("message.batch_number") == 0) & (f.col("message.kind") == RESPONSE))
-    return frozenset(row[0] or "" for row in zero.select("message.sender").distinct().collect())
+    return messages.groupBy("path", "size").agg(f.collect_list("message").alias("messages"))
 
 
 def _settled(messages: DataFrame, copies: DataFrame, options: SourceOptions) -> DataFrame:
@@ -310,11 +300,9 @@ def _settled(messages: DataFrame, copies: DataFrame, options: SourceOptions) -> 
 def _spread(files: DataFrame, most: int | None) -> DataFrame:
     """Distribute files to tasks, many small ones to one task."""
     [(count, size)] = files.agg(f.count("*"), f.coalesce(f.sum("size"), f.lit(0))).collect()
-    return files.repartition(max(1, min(most or _tasks(files.sparkSession, count, size), count)), "path")
-
-
-def _tasks(spark: SparkSession, count: int, size: int) -> int:
-    return max(math.ceil(size / _TASK_BYTES), math.ceil(count / _TASK_FILES), 2 * spark.sparkContext.defaultParallelism)
+    cores = files.sparkSession.sparkContext.defaultParallelism
+    tasks = most or max(math.ceil(size / _TASK_BYTES), math.ceil(count / _TASK_FILES), 2 * cores)
+    return files.repartition(max(1, min(tasks, count)), "path")
 
 
 def _keep(scratch: str | Path | None, name: str, rows: DataFrame) -> DataFrame:
@@ -425,8 +413,12 @@ def _known_digests(rows: Mapping[str, dict[str, Any]], copies: Sequence[PlannedF
 
 
 def _read(options: SourceOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    rejects: list[Reject] = []
-    return reader_for(options, schema).read(documents(batches, rejects), rejects)
+    return reader_for(options, schema).read(documents(batches))
+
+
+def _rejected(options: SourceOptions, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rejects = [Reject(**row) for batch in batches for row in batch.to_pylist()]
+    return reader_for(options, schema).read((), rejects)
 
 
 def _read_parts(
@@ -439,13 +431,11 @@ def _read_parts(
         yield from reader_for(options, schema).read(files)
 
 
-def documents(batches: Iterable[pa.RecordBatch], rejects: list[Reject] | None = None) -> Iterator[PlannedFile]:
-    """Yield the messages in incoming files; incoming rejects are added to `rejects`."""
+def documents(batches: Iterable[pa.RecordBatch]) -> Iterator[PlannedFile]:
+    """Yield the messages in incoming files."""
     with SHELF.held():
-        for facts in (facts for batch in batches for facts in batch.column("facts").to_pylist()):
-            if rejects is not None:
-                rejects += (Reject(**reject) for reject in facts["rejects"] or ())
-            yield from map(planned_file, sorted(facts["messages"] or (), key=lambda message: str(message["path"])))
+        for messages in (messages for batch in batches for messages in batch.column("messages").to_pylist()):
+            yield from map(planned_file, sorted(messages, key=lambda message: str(message["path"])))
 
 
 def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
