@@ -30,6 +30,7 @@ REMOVED: Final = "_removed"
 PRESENT: Final = "present"
 TIMES: Final[Mapping[str, tuple[str, ...]]] = {MERGE: ("as_of",), APPEND: ("valid_from", "valid_to")}
 _GONE, _FULL, _CHANGE = 0, 1, 2
+_NEVER: Final = dt.datetime(9999, 1, 1, tzinfo=dt.UTC)
 _ROW: Final = "_row"
 _FACT: Final = ("_time", "_rank", "_id", "_told")
 """The fields of a fact in the column `_facts`."""
@@ -237,10 +238,6 @@ class TableMerge:
         end = f.col(TIMES[APPEND][1])
         return end.isNull() if since is None else end.isNull() | (end > f.lit(since))
 
-    def _not_gone(self, old: DataFrame, since: dt.datetime | None) -> DataFrame:
-        """Return the names of objects that are not gone, or were not after a time: there, or with a change alone."""
-        return old.where((f.element_at(FACTS, -1)["_rank"] != _GONE) & self._holds(since)).select("_name")
-
     def _differences(self, made: DataFrame, before: DataFrame) -> tuple[DataFrame, Observation]:
         """Return the rows that differ from the present ones, and those that have to be removed."""
         keys = ["_name", *self.keys[1:]]
@@ -355,11 +352,13 @@ class TableMerge:
         Closings are remembered, so what was gone before is not written again: it gets those facts with its next news.
         """
         names = news_names.select("_name").distinct()
+        last = f.element_at(FACTS, -1)
         closed = []
         if new := self._applicable(self._news.closings):
             there = names
             if old is not None:
-                there = names.unionByName(self._not_gone(old, min(one.time for one in new))).distinct()
+                since = self._holds(min(one.time for one in new))
+                there = names.unionByName(old.where(since & (last["_rank"] != _GONE)).select("_name")).distinct()
             pairs = self._closing_pairs(there, new)
             if any(one.object_type for one in new):
                 pairs = pairs.join(news_names.where("_sequence is not null"), ["_name", "_sequence"], "left_anti")
@@ -367,8 +366,12 @@ class TableMerge:
         if remembered := self._applicable(self._news.remembered):
             if self._write == MERGE:  # of several the last one decides
                 remembered = [*{(one.object_type, one.name): one for one in remembered}.values()]
-            unknown = names if old is None else names.join(self._not_gone(old, None), "_name", "left_anti")
-            closed.append(self._closing_pairs(unknown, remembered))
+            pairs = self._closing_pairs(names, remembered)
+            if old is not None:  # since an object is gone no answer has had it
+                gone = f.when(last["_rank"] == _GONE, last["_time"]).otherwise(f.lit(_NEVER))
+                known = old.where(self._holds(None)).select("_name", gone.alias("_known"))
+                pairs = pairs.join(known, "_name", "left").where("_known is null or _time > _known").drop("_known")
+            closed.append(pairs)
         if not closed:
             return None
         both = closed[0] if len(closed) == 1 else closed[0].unionByName(closed[1])
