@@ -242,7 +242,7 @@ def _show(out: Path, facts: list[Fact], summary: dict[str, Any]) -> None:
 def _report(
     args: argparse.Namespace, exchange: Exchange, facts: list[Fact], result: IngestResult, seconds: dict[str, float]
 ) -> Report:
-    from mtosi_jms.tables.ingest import report_of
+    from mtosi_jms.spark.jobs import report_of
 
     events = [
         Event(at, "batch", f"batch {number}, {count} objects") for number, (at, count) in enumerate(exchange.batches, 1)

@@ -37,7 +37,7 @@ from mtosi_jms.spark.jobs._derived import (
 from mtosi_jms.spark.jobs._ingest import run_ingest
 from mtosi_jms.tables.alarms import AlarmOptions, AlarmResult
 from mtosi_jms.tables.diff import ColumnNote, DiffOptions, DiffResult
-from mtosi_jms.tables.ingest import IngestOptions, IngestResult
+from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of
 from mtosi_jms.tables.topology import TopologyOptions, TopologyResult
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "latest_alarms",
     "parse_alarms",
     "read_alarms",
+    "report_of",
     "run_alarms",
     "run_diff",
     "run_ingest",
