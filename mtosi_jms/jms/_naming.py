@@ -20,8 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
-from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi
-from mtosi_jms.jms._properties_file import read_properties
+from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi, read_properties
 from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 from mtosi_jms.masking import MASK, shown_half_made
 

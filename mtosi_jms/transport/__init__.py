@@ -14,7 +14,6 @@ from mtosi_jms.jms import JmsUri, NamesSource, NamingContext, is_jms_uri
 from mtosi_jms.masking import Hidden
 from mtosi_jms.registry import registered
 from mtosi_jms.telemetry import Telemetry
-from mtosi_jms.transport._backoff import Backoff
 from mtosi_jms.transport._base import (
     AckMode,
     Connection,
@@ -31,9 +30,8 @@ from mtosi_jms.transport._base import (
 )
 from mtosi_jms.transport._completion import AsyncSender, CompletionListener, SendRules, SendWindow
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
-from mtosi_jms.transport._dropping import close_aside, dropped, is_open
 from mtosi_jms.transport._options import ConnectOptions
-from mtosi_jms.transport._wakeup import Wakeup
+from mtosi_jms.transport._threads import Backoff, Wakeup, close_aside, dropped, is_open
 from mtosi_jms.transport.login import URL
 from mtosi_jms.transport.settings import FILE, provider
 

@@ -36,7 +36,7 @@ from mtosi_jms.transport._base import (
 from mtosi_jms.transport._completion import CompletionListener, Completions, SendRules
 from mtosi_jms.transport._descriptor import Capability
 from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
-from mtosi_jms.transport._wakeup import Wakeup
+from mtosi_jms.transport._threads import Wakeup
 
 _LAZY: Final = 16
 """How many messages a DUPS_OK session hands out before it acknowledges them together."""

@@ -23,7 +23,7 @@ from mtosi_jms.binding.table2 import ROWS
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import DeliveryMode
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.jms.selector._parser import HEADERS
+from mtosi_jms.jms.selector._text import HEADERS
 
 
 @pytest.mark.obligation("O6b", "O7c")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mtosi_jms.errors import ConfigError, MtosiError, NamingError
 from mtosi_jms.jms import Destination, NamingContext, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms._properties_file import read_properties
+from mtosi_jms.jms._jndi import read_properties
 
 JNDI = r"""
 # what a deployment holds

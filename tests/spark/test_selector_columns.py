@@ -17,7 +17,7 @@ from mtosi_jms.binding.selector import P
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import Long
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.jms.selector._render import render
+from mtosi_jms.jms.selector._text import render
 from mtosi_jms.spark import selector_column
 
 pytestmark = [pytest.mark.spark, pytest.mark.obligation("P15", "P39")]

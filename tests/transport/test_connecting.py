@@ -12,8 +12,8 @@ from mtosi_jms.jms import Queue, TemporaryQueue, Topic
 from mtosi_jms.jms._naming import NamingContext
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import ALL_CAPABILITIES, PROVIDERS, AckMode, Capability, ConnectionMetadata, connect, memory
-from mtosi_jms.transport._backoff import ReconnectPauses
 from mtosi_jms.transport._descriptor import check_jms_version
+from mtosi_jms.transport._threads import ReconnectPauses
 
 TOO_OLD = ["1.0", "1.0.2", "1.0.2b", "0.9", "0.99"]
 WELCOME = ["1.1", "2.0", "3.0", "3.1", "2.0a", "10.0"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtosi_jms.jms.selector._builder import Condition, PropertyNames, composite
-from mtosi_jms.jms.selector._parser import HEADERS
 from mtosi_jms.jms.selector._selector import Selector, parse
+from mtosi_jms.jms.selector._text import HEADERS
 
 __all__ = ["HEADERS", "Condition", "PropertyNames", "Selector", "composite", "parse"]

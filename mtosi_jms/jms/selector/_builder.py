@@ -16,9 +16,8 @@ from typing import Any, Final, NoReturn
 
 from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long
-from mtosi_jms.jms.selector._parser import HEADERS, is_name
-from mtosi_jms.jms.selector._render import render
 from mtosi_jms.jms.selector._selector import Selector, parse
+from mtosi_jms.jms.selector._text import HEADERS, is_name, render
 from mtosi_jms.jms.selector.nodes import (
     Arithmetic,
     ArithmeticSign,

@@ -8,9 +8,11 @@ import math
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 from mtosi_jms.errors import (
     AuthenticationError,
@@ -21,15 +23,131 @@ from mtosi_jms.errors import (
     TransportError,
 )
 from mtosi_jms.jms import Destination
-from mtosi_jms.transport._backoff import ReconnectPauses
 from mtosi_jms.transport._buffered import BufferedFeed
 from mtosi_jms.transport._session_core import T
+from mtosi_jms.transport._threads import ReconnectPauses
 from mtosi_jms.transport.jvm import machine
-from mtosi_jms.transport.jvm._api import class_name, error_of, refused_login, translated
-from mtosi_jms.transport.jvm._attempt import Attempt
 from mtosi_jms.transport.jvm._link import Factory, Link, name_of
+from mtosi_jms.transport.jvm._messages import class_name, error_of, refused_login, translated
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
-from mtosi_jms.transport.jvm._watch import Watch
+
+_GRACE: Final = 0.25
+"""Seconds that an interrupted call has before the connection's socket is closed under it."""
+
+
+class Watch(machine.blocking):
+    """A block around a call to Java, which is interrupted at a deadline. If it does not end by that, as a blocked write
+    does not, the socket of `link` is closed. Raises TransportError: the call was interrupted, and failed."""
+
+    __slots__ = ("_calls", "_lock", "_thread", "deadline", "fired", "link")
+
+    def __init__(self, calls: set[Watch], deadline: float, link: Link | None = None) -> None:
+        self.deadline = deadline
+        self.fired = False
+        self._calls = calls
+        self.link = link
+        self._lock = threading.Lock()
+        self._thread: Any = None
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._thread = machine.current_thread()
+        self._calls.add(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._calls.discard(self)
+        with self._lock:
+            self._thread = None
+        if self.fired:
+            machine.jpype.JClass("java.lang.Thread").interrupted()  # a late interrupt must not stop another call
+        super().__exit__(kind, error, trace)
+        if self.fired and isinstance(error, MtosiError):  # whatever the client makes of an interrupt
+            raise TransportError(f"the provider did not answer in time: {error}") from None
+
+    def look(self, now: float) -> None:
+        """Interrupts the call if its deadline has passed: each time, because a client may go on to wait."""
+        if now < self.deadline:
+            return
+        with self._lock:
+            if self._thread is None:
+                return
+            self.fired = True
+            self._thread.interrupt()
+            link, is_stuck = self.link, now >= self.deadline + _GRACE
+            if is_stuck:
+                self.link = None
+        if is_stuck and link is not None:
+            link.break_off()
+
+
+_MOST: Final = 2
+_changed: Final = threading.Condition()
+_open: Final[dict[Attempt, None]] = {}
+
+
+@dataclass(slots=True, eq=False, repr=False)  # `provider` may hold a password
+class Attempt:
+    """One attempt to open a link, in a thread of its own: a client of Java's may take longer than its time-out.
+
+    One whose time is over goes on until Java returns, and closes what it has opened. Until then a provider has one
+    attempt at a time beside it in this process, and none beside two such attempts."""
+
+    provider: Hashable
+    connection: str
+    shown: str
+    open_link: Callable[[], Link]
+    discard: Callable[[Link], None]
+    outcome: Link | BaseException | None = None
+    is_late: bool = False
+
+    def link(self, seconds: float) -> Link:
+        """Waits for the attempts before it, then makes this one, within so many seconds. Raises MtosiError."""
+        deadline = time.monotonic() + seconds
+        with _changed:
+            if not _changed.wait_for(self._may_begin, seconds):
+                raise TransportError(f"{self.shown}: earlier attempts to connect have not returned from Java")
+            _open[self] = None
+            threading.Thread(target=self._run, name=f"connects-{self.connection}", daemon=True).start()
+            try:
+                _changed.wait_for(lambda: self.outcome is not None, deadline - time.monotonic())
+            finally:  # also if a signal's handler raises
+                self.is_late = self.outcome is None
+        if self.outcome is None:
+            raise TransportError(f"{self.shown}: no connection within {seconds:g} s")
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+    def _may_begin(self) -> bool:
+        others = [one for one in _open if one.provider == self.provider]
+        late = [one for one in others if one.is_late]
+        if any(one.connection == self.connection for one in late):
+            return False
+        return not late or len(late) == len(others) < _MOST
+
+    def _run(self) -> None:
+        try:
+            outcome: Link | BaseException = self.open_link()
+        except BaseException as error:  # noqa: BLE001 - for the thread that waits
+            outcome = error
+        with _changed:
+            self.outcome = outcome
+            is_late = self.is_late
+            if not is_late:
+                del _open[self]
+            _changed.notify_all()
+        if is_late:
+            try:
+                if isinstance(outcome, Link):
+                    self.discard(outcome)
+            finally:
+                with _changed:
+                    del _open[self]
+                    _changed.notify_all()
+
 
 log = logging.getLogger(__package__)
 

@@ -11,8 +11,7 @@ from mtosi_jms.errors import ConfigError, MtosiError, NamingError, TransportErro
 from mtosi_jms.jms import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport.jvm import machine
-from mtosi_jms.transport.jvm._api import Api, class_name, refused_login, translated
-from mtosi_jms.transport.jvm._messages import Messages
+from mtosi_jms.transport.jvm._messages import Api, Messages, class_name, refused_login, translated
 from mtosi_jms.transport.jvm._options import JvmOptions, Lookup
 
 _FACTORY_CLASS: Final = "java.naming.factory.initial"

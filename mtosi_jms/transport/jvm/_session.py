@@ -27,10 +27,9 @@ from mtosi_jms.transport._buffered import BufferedConsumer, BufferedEntry, Buffe
 from mtosi_jms.transport._completion import CompletionListener, Pending, SendsInTurn
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, DeliveryCore, T
 from mtosi_jms.transport.jvm import machine
-from mtosi_jms.transport.jvm._api import error_of, translated
 from mtosi_jms.transport.jvm._channel import Channel
 from mtosi_jms.transport.jvm._link import Link
-from mtosi_jms.transport.jvm._messages import stamps
+from mtosi_jms.transport.jvm._messages import error_of, stamps, translated
 
 log = logging.getLogger(__package__)
 

@@ -14,8 +14,16 @@ from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.transport._descriptor import ORIGINAL_DESTINATION
 from mtosi_jms.transport._options import checked
-from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, MemoryOptions, QueueLimits
-from mtosi_jms.transport.memory._provider import DELIVERIES, REASON, CompletionGate, MemoryProvider
+from mtosi_jms.transport.memory._provider import (
+    DELIVERIES,
+    REASON,
+    SYSTEM_CLOCK,
+    Clock,
+    CompletionGate,
+    MemoryOptions,
+    MemoryProvider,
+    QueueLimits,
+)
 from mtosi_jms.transport.memory._session import MemoryConnection, MemorySession
 
 __all__ = [

@@ -4,18 +4,63 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 import uuid
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any, Final, Self
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self, TypeAlias
 
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError
-from mtosi_jms.jms import Destination
+from mtosi_jms.jms import Destination, Queue
 from mtosi_jms.jms.message import JmsMessage, PropertyValue
 from mtosi_jms.transport._completion import Pending
 from mtosi_jms.transport._descriptor import ORIGINAL_DESTINATION
-from mtosi_jms.transport.memory._options import SYSTEM_CLOCK, Clock, QueueLimits
+from mtosi_jms.transport._options import COUNT, FUNCTION, PATIENCE, ConnectOptions, check, checked
 from mtosi_jms.transport.memory._queue import Entry, ExpiryIndex, MessageQueue, Subscription
+
+Clock: TypeAlias = Callable[[], float]
+
+SYSTEM_CLOCK: Final[Clock] = time.time
+_QUEUE: Final = check(
+    "an administered queue, or its name",
+    lambda value: isinstance(value, str) or type(value) is Queue,
+    convert=lambda value: Queue(value) if isinstance(value, str) else value,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueLimits:
+    """The limits for the messages of a provider.
+
+    Attributes:
+        capacity: maximum number of waiting messages in a queue or subscription; then senders wait. None: no limit.
+        send_timeout: longest time in seconds that a sender waits for room; 0: refuse at once; None: no limit.
+        max_deliveries: how often a message is delivered without being acknowledged before it goes to the dead-letter
+            queue; None: no limit.
+        dead_letter: the dead-letter queue.
+    """
+
+    capacity: int | None = field(default=None, metadata=COUNT)
+    send_timeout: float | None = field(default=None, metadata=PATIENCE)
+    max_deliveries: int | None = field(default=None, metadata=COUNT)
+    dead_letter: Queue = field(default=Queue("DLQ"), metadata=_QUEUE)
+
+    def changed(self, **given: Any) -> QueueLimits:
+        """The limits with those that are given in their place; None leaves one as it is. Raises ConfigError."""
+        return replace(self, **checked(QueueLimits, "memory", given))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryOptions(ConnectOptions, QueueLimits):
+    """What `connect("memory:...")` takes. The limits hold for the whole provider from then on.
+
+    Attributes:
+        clock: returns seconds since 1970, for timestamps and expiry; the first connection decides, by default the
+            system's.
+    """
+
+    clock: Clock | None = field(default=None, metadata=FUNCTION)
+
 
 REASON: Final = "JMS_MTOSIX_deadLetterReason"
 """Why the message is in the dead-letter queue, in words."""

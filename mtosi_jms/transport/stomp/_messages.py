@@ -17,8 +17,7 @@ from mtosi_jms.errors import ConfigError, EncodeError
 from mtosi_jms.jms import Destination
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, MessageType, Properties, PropertyValue, is_property_name
 from mtosi_jms.jms.typed import Retype, as_text, from_text
-from mtosi_jms.transport._descriptor import ORIGINAL_DESTINATION
-from mtosi_jms.transport._text import CONTROL_CHARACTERS, check_body
+from mtosi_jms.transport._descriptor import CONTROL_CHARACTERS, ORIGINAL_DESTINATION, check_body
 from mtosi_jms.transport.stomp._dialect import Dialect
 from mtosi_jms.transport.stomp._frames import escaped
 

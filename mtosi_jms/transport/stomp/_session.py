@@ -22,8 +22,8 @@ from mtosi_jms.transport._base import AckMode
 from mtosi_jms.transport._buffered import BufferedConsumer, BufferedSession
 from mtosi_jms.transport._completion import CompletionListener
 from mtosi_jms.transport._descriptor import Capability, ConnectionMetadata
-from mtosi_jms.transport._dropping import dropped
 from mtosi_jms.transport._session_core import ConnectionCore, ConsumerSpec, T
+from mtosi_jms.transport._threads import dropped
 from mtosi_jms.transport.stomp._channel import Channel
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._options import Address, StompOptions

@@ -15,7 +15,7 @@ import pytest
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.message import DeliveryMode, JmsMessage, jms_type_name
 from mtosi_jms.jms.selector import Selector, parse
-from mtosi_jms.jms.selector._render import render
+from mtosi_jms.jms.selector._text import render
 
 from ...transport.jvm.clients import jars_of
 

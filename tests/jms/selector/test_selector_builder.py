@@ -19,8 +19,8 @@ from mtosi_jms.errors import ConfigError, SelectorError
 from mtosi_jms.jms.message import RESERVED_WORDS, DeliveryMode, JmsMessage, Long
 from mtosi_jms.jms.selector import Condition, composite, parse
 from mtosi_jms.jms.selector._builder import Operand
-from mtosi_jms.jms.selector._evaluate import compile_condition
-from mtosi_jms.jms.selector._parser import HEADERS
+from mtosi_jms.jms.selector._selector import compile_condition
+from mtosi_jms.jms.selector._text import HEADERS
 
 A, B, C = P["a"], P["b"], P["c"]
 NEGATIVE = -B

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mtosi_jms.errors import SelectorError
 from mtosi_jms.jms.selector import parse
-from mtosi_jms.jms.selector._parser import HEADERS, MAX_LENGTH, is_name
+from mtosi_jms.jms.selector._text import HEADERS, MAX_LENGTH, is_name
 from mtosi_jms.jms.selector.nodes import MAX_DEPTH
 
 INVALID = [
