@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from mtosi_jms.jms import Destination, JmsMessage, TemporaryQueue, TemporaryTopic
+from mtosi_jms.closing import Closeable
+from mtosi_jms.jms import Destination, JmsMessage
 from mtosi_jms.transport import (
     AckMode,
     CompletionListener,
     Connection,
-    Consumer,
     Delivery,
     ErrorHook,
+    InterruptionHook,
     Listener,
     Session,
 )
@@ -101,23 +102,39 @@ class InterceptedConnection(Connection):
         self._connection.close()
 
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> Session:
-        session = _Session(self._connection.session(ack_mode, transacted=transacted), self._interceptor)
+        session: Any = _Session(self._connection.session(ack_mode, transacted=transacted), self._interceptor)
         self._made.append(session)
-        return session
+        made: Session = session
+        return made
 
 
-class _Session(Session):
-    def __init__(self, session: Session, interceptor: Interceptor) -> None:
-        self.connection = session.connection
-        self.ack_mode = session.ack_mode
-        self.transacted = session.transacted
-        self.completions = session.completions
-        self._session = session
+class _Through(Closeable):
+    """Like another object, except for the methods that are here."""
+
+    def __init__(self, inner: Any, interceptor: Interceptor) -> None:
+        self._inner = inner
         self._interceptor = interceptor
 
-    @property
-    def is_closed(self) -> bool:
-        return self._session.is_closed
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _Session(_Through):
+    producer, browse = Session.producer, Session.browse
+
+    def _step(
+        self,
+        action: Action,
+        destination: Destination | str,
+        message: JmsMessage,
+        timeout: float | None,
+        proceed: Callable[..., Any],
+    ) -> Any:
+        named = self.connection.names.lookup(destination)
+        return self._interceptor(Step(action, named, message, timeout, partial(proceed, destination, message)))
 
     def send(
         self,
@@ -126,117 +143,38 @@ class _Session(Session):
         listener: CompletionListener | None = None,
         *,
         timeout: float | None = None,
-    ) -> JmsMessage:
-        def proceed() -> JmsMessage:
-            return self._session.send(destination, message, listener, timeout=timeout)
+    ) -> Any:
+        proceed = partial(self._inner.send, listener=listener, timeout=timeout)
+        return self._step("send", destination, message, timeout, proceed)
 
-        sent: JmsMessage = self._interceptor(Step("send", self._named(destination), message, timeout, proceed))
-        return sent
+    def send_soon(self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False) -> Any:
+        proceed = partial(self._inner.send_soon, can_wait=can_wait)
+        return self._step("send_soon", destination, message, None, proceed)
 
-    def send_soon(
-        self, destination: Destination | str, message: JmsMessage, *, can_wait: bool = False
-    ) -> JmsMessage | None:
-        def proceed() -> JmsMessage | None:
-            return self._session.send_soon(destination, message, can_wait=can_wait)
+    def send_async(self, destination: Destination | str, message: JmsMessage) -> Any:
+        return self._step("send_async", destination, message, None, self._inner.send_async)
 
-        sent: JmsMessage | None = self._interceptor(Step("send_soon", self._named(destination), message, None, proceed))
-        return sent
-
-    def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
-        def proceed() -> Future[JmsMessage]:
-            return self._session.send_async(destination, message)
-
-        future: Future[JmsMessage] = self._interceptor(
-            Step("send_async", self._named(destination), message, None, proceed)
-        )
-        return future
-
-    def consumer(
-        self,
-        destination: Destination | str,
-        selector: str | None = None,
-        *,
-        durable: str | None = None,
-        shared: bool = False,
-        no_local: bool = False,
-    ) -> Consumer:
-        consumer = self._session.consumer(destination, selector, durable=durable, shared=shared, no_local=no_local)
-        return _Consumer(consumer, self._interceptor)
-
-    def _named(self, destination: Destination | str) -> Destination:
-        return self.connection.names.lookup(destination)
-
-    def unsubscribe(self, durable: str) -> None:
-        self._session.unsubscribe(durable)
-
-    def browser(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
-        return self._session.browser(queue, selector)
-
-    def headers(self, queue: Destination | str, selector: str | None = None) -> Generator[JmsMessage, None, None]:
-        return self._session.headers(queue, selector)
-
-    def count(self, queue: Destination | str, selector: str | None = None) -> int:
-        return self._session.count(queue, selector)
-
-    def count_by(
-        self, queue: Destination | str, names: Sequence[str], selector: str | None = None
-    ) -> dict[str | None, int]:
-        return self._session.count_by(queue, names, selector)
-
-    def temporary_queue(self) -> TemporaryQueue:
-        return self._session.temporary_queue()
-
-    def temporary_topic(self) -> TemporaryTopic:
-        return self._session.temporary_topic()
-
-    def recover(self) -> None:
-        self._session.recover()
-
-    def commit(self) -> None:
-        self._session.commit()
-
-    def rollback(self) -> None:
-        self._session.rollback()
-
-    def close(self) -> None:
-        self._session.close()
+    def consumer(self, *arguments: Any, **options: Any) -> Any:
+        return _Consumer(self._inner.consumer(*arguments, **options), self._interceptor)
 
 
-class _Consumer(Consumer):
-    def __init__(self, consumer: Consumer, interceptor: Interceptor) -> None:
-        self.destination = consumer.destination
-        self.selector = consumer.selector
-        self.durable = consumer.durable
-        self._consumer = consumer
-        self._interceptor = interceptor
+class _Consumer(_Through):
+    on_interrupted: InterruptionHook | None = None
 
-    def receive(self, timeout: float | None = None) -> Delivery | None:
-        def proceed() -> Delivery | None:
-            delivery = self._consumer.receive(timeout)
-            return None if delivery is None else _Delivery(delivery, self.destination, self._interceptor)
+    def receive(self, timeout: float | None = None) -> Any:
+        def proceed() -> Any:
+            delivery = self._inner.receive(timeout)
+            return None if delivery is None else self._handed(delivery)
 
-        self._consumer.on_interrupted = self.on_interrupted
-        received: Delivery | None = self._interceptor(Step("receive", self.destination, None, timeout, proceed))
-        return received
+        self._inner.on_interrupted = self.on_interrupted
+        return self._interceptor(Step("receive", self.destination, None, timeout, proceed))
 
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
-        self._consumer.on_interrupted = self.on_interrupted
-        self._consumer.listen(
-            lambda delivery: on_message(_Delivery(delivery, self.destination, self._interceptor)), on_error
-        )
+        self._inner.on_interrupted = self.on_interrupted
+        self._inner.listen(lambda delivery: on_message(self._handed(delivery)), on_error)
 
-    def close(self) -> None:
-        self._consumer.close()
-
-
-class _Delivery(Delivery):
-    __slots__ = ("_delivery", "_destination", "_interceptor")
-
-    def __init__(self, delivery: Delivery, destination: Destination, interceptor: Interceptor) -> None:
-        self.message = delivery.message
-        self._delivery = delivery
-        self._destination = destination
-        self._interceptor = interceptor
-
-    def acknowledge(self) -> None:
-        self._interceptor(Step("acknowledge", self._destination, self.message, None, self._delivery.acknowledge))
+    def _handed(self, delivery: Delivery) -> Any:
+        handed: Any = _Through(delivery, self._interceptor)
+        step = Step("acknowledge", self.destination, delivery.message, None, delivery.acknowledge)
+        handed.acknowledge = lambda: self._interceptor(step)
+        return handed

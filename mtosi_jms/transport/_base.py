@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
 from mtosi_jms.closing import Closeable
 from mtosi_jms.errors import IllegalStateError, TransportError
@@ -161,6 +161,15 @@ class Consumer(_Closeable):
         """
 
 
+class SendSettings(TypedDict, total=False):
+    """What a producer sets in a message; None: not here. Times are in milliseconds; a time to live of 0: for ever."""
+
+    delivery_mode: DeliveryMode | None
+    priority: int | None
+    time_to_live_ms: int | None
+    delivery_delay_ms: int | None
+
+
 class Session(_Closeable):
     """A single-threaded context for sending and receiving, in transactions if it is transacted (P18).
 
@@ -237,25 +246,10 @@ class Session(_Closeable):
         self.send(destination, message, listener)
         return listener.future
 
-    def producer(
-        self,
-        destination: Destination | str,
-        *,
-        delivery_mode: DeliveryMode | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
-    ) -> Producer:
+    def producer(self, destination: Destination | str, **settings: Unpack[SendSettings]) -> Producer:
         """Makes a producer for a destination, with defaults for its messages; see `Producer`. Nothing is sent (R7).
         Raises ConfigError: a setting out of its range."""
-        return Producer(
-            self,
-            destination,
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live_ms=time_to_live_ms,
-            delivery_delay_ms=delivery_delay_ms,
-        )
+        return Producer(self, destination, **settings)
 
     @abstractmethod
     def consumer(
@@ -380,53 +374,25 @@ class Producer(_Closeable):
     """Sends to one destination through a session (P11, O6a); made by `Session.producer`.
 
     It holds no resources: `close` only waits for its asynchronous sends. A setting comes from the call of `send` if it
-    is given there, else from the producer, else from the message.
-
-    Attributes:
-        delivery_mode: default delivery mode; None: as each message says.
-        priority: default priority, 0 to 9, or None.
-        time_to_live_ms: default time to live in milliseconds, or None; 0: never expires.
-        delivery_delay_ms: default delivery delay in milliseconds, or None.
-
-    Raises:
-        ConfigError: a setting out of its range.
+    is given there, else from the producer, else from the message. Raises ConfigError: a setting out of its range.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        destination: Destination | str,
-        *,
-        delivery_mode: DeliveryMode | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
-    ) -> None:
+    def __init__(self, session: Session, destination: Destination | str, **settings: Unpack[SendSettings]) -> None:
         self.session = session
         self.destination = session.connection.names.lookup(destination)
-        self.delivery_mode = delivery_mode
-        self.priority = priority
-        self.time_to_live_ms = time_to_live_ms
-        self.delivery_delay_ms = delivery_delay_ms
+        self.settings = settings
         self._last = 0
         self._closed = False
-        self._set(JmsMessage())
+        self._set(JmsMessage(), {})
 
     def send(
-        self,
-        message: JmsMessage,
-        listener: CompletionListener | None = None,
-        *,
-        delivery_mode: DeliveryMode | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
+        self, message: JmsMessage, listener: CompletionListener | None = None, **settings: Unpack[SendSettings]
     ) -> JmsMessage:
         """Sends a message with these settings; see `Session.send` for the rest. Raises ConfigError: a setting out of
         its range; IllegalStateError: the producer is closed."""
         if self._closed:
             raise IllegalStateError("the producer is closed")
-        prepared = self._set(message, delivery_mode, priority, time_to_live_ms, delivery_delay_ms)
+        prepared = self._set(message, settings)
         completions = self.session.completions
         if prepared is not message:  # the session never sees the object that the caller may send again
             completions.check(message)
@@ -437,25 +403,10 @@ class Producer(_Closeable):
         self._last = completions.last
         return message
 
-    def send_async(
-        self,
-        message: JmsMessage,
-        *,
-        delivery_mode: DeliveryMode | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
-    ) -> Future[JmsMessage]:
+    def send_async(self, message: JmsMessage, **settings: Unpack[SendSettings]) -> Future[JmsMessage]:
         """Sends a message without waiting for its outcome; see `Session.send_async`, and `send`."""
         listener = FutureListener()
-        self.send(
-            message,
-            listener,
-            delivery_mode=delivery_mode,
-            priority=priority,
-            time_to_live_ms=time_to_live_ms,
-            delivery_delay_ms=delivery_delay_ms,
-        )
+        self.send(message, listener, **settings)
         return listener.future
 
     def close(self) -> None:
@@ -465,22 +416,10 @@ class Producer(_Closeable):
         self._closed = True
         self.session.completions.await_told(self._last)
 
-    def _set(
-        self,
-        message: JmsMessage,
-        delivery_mode: DeliveryMode | None = None,
-        priority: int | None = None,
-        time_to_live_ms: int | None = None,
-        delivery_delay_ms: int | None = None,
-    ) -> JmsMessage:
-        values = {
-            "delivery_mode": self.delivery_mode if delivery_mode is None else delivery_mode,
-            "priority": self.priority if priority is None else priority,
-            "time_to_live_ms": self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms,
-            "delivery_delay_ms": self.delivery_delay_ms if delivery_delay_ms is None else delivery_delay_ms,
-        }
-        settings: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-        return replace(message, **settings) if settings else message
+    def _set(self, message: JmsMessage, settings: SendSettings) -> JmsMessage:
+        both = (*self.settings.items(), *settings.items())
+        wanted: dict[str, Any] = {name: value for name, value in both if value is not None}
+        return replace(message, **wanted) if wanted else message
 
 
 class Connection(_Closeable):

@@ -15,7 +15,7 @@ from urllib.error import URLError
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.jars import CLIENTS, _fetch, _repository, fetch, fetch_client, find_client, pins
+from mtosi_jms.jars import CLIENTS, _fetch, fetch, fetch_client, find_client, pins
 
 FILES = {"one-1.jar": b"the first", "two-2-linux.jar": b"the second"}
 PATHS = {"one-1.jar": "/org/example/one/1/one-1.jar", "two-2-linux.jar": "/org/example/two/2/two-2-linux.jar"}
@@ -264,7 +264,7 @@ def test_settings_that_do_not_count(
     text: str, settings: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings(text)
-    monkeypatch.setattr(_repository, "_CENTRAL", "http://127.0.0.1:1/central")
+    monkeypatch.setattr(_fetch, "_CENTRAL", "http://127.0.0.1:1/central")
     assert "one-1.jar, two-2-linux.jar (http://127.0.0.1:1/central cannot be reached: " in failure()
 
 
