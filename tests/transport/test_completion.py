@@ -100,19 +100,6 @@ def test_a_lost_connection_fails_what_is_open(completions: Completions) -> None:
     assert not sends[0].complete(sends[0].message), "it is not told twice"
 
 
-@pytest.mark.obligation("A9")
-def test_what_is_withdrawn_is_told_to_nobody_and_holds_nobody(completions: Completions) -> None:
-    noted, after = Noted(), FutureListener()
-    message = numbered(1)
-    withdrawn = completions.begin(message, noted)
-    second = completions.begin(numbered(2), after)
-    second.complete(second.message)
-    completions.withdraw(withdrawn)
-    assert after.future.result(PATIENCE).body == b"2"
-    completions.await_told()
-    assert noted.calls == []
-
-
 def test_a_future_keeps_the_order_behind_what_is_open(completions: Completions) -> None:
     first, second = FutureListener(), FutureListener()
     open_send = completions.begin(numbered(1), first)

@@ -83,10 +83,6 @@ class TestConnect:
             connect(url)
         assert "hunter2" not in str(caught.value)
 
-    def test_options_that_nobody_has(self) -> None:
-        with pytest.raises(ConfigError, match="takes no option retries, window"):
-            connect("memory:connect-options", window=1, retries=2)
-
     def test_the_first_clock_stays(self) -> None:
         with connect("memory:connect-clock", clock=clock_of_1000) as connection:
             assert connection.session().send(QUEUE, JmsMessage()).timestamp_ms == 1_000_000

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError, TransportError
+from mtosi_jms.errors import TransportError
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport._listening import ListenerPump, SessionUse, in_listener
+from mtosi_jms.transport._listening import ListenerPump, SessionUse
 
 from ..waiting import PATIENCE, background
 
@@ -18,46 +18,6 @@ CONSUMER: Any = "a consumer"
 
 
 class TestSessionUse:
-    @pytest.mark.obligation("P4")
-    def test_another_thread_is_refused_until_the_first_has_left(self) -> None:
-        use, entered, leave = SessionUse(lambda: False), threading.Event(), threading.Event()
-
-        def stay() -> None:
-            with use:
-                entered.set()
-                assert leave.wait(PATIENCE)
-
-        staying = background(stay)
-        assert entered.wait(PATIENCE)
-        for _ in range(3):
-            with pytest.raises(IllegalStateError, match="P4"), use:
-                pytest.fail("two threads are in")
-        leave.set()
-        staying.result(PATIENCE)
-        with use:
-            pass
-
-    def test_the_same_thread_may_enter_again(self) -> None:
-        use = SessionUse(lambda: False)
-        with use, use:
-            pass
-
-        def enter() -> bool:
-            with use:
-                return True
-
-        assert background(enter).result(PATIENCE)
-
-    def test_what_belongs_to_another_is_refused_and_left_free(self) -> None:
-        dedicated = [True]
-        use = SessionUse(lambda: dedicated[0])
-        use.listeners[CONSUMER] = (print, None)
-        with pytest.raises(IllegalStateError, match="listeners"), use:
-            pytest.fail("it was entered")
-        dedicated[0] = False
-        with use:
-            pass
-
     def test_a_signal_as_it_is_entered_leaves_it_free(self) -> None:
         signals = [KeyboardInterrupt()]
 
@@ -130,27 +90,6 @@ def listen(source: FakeSource, consumer: Any, on_message: Any, on_error: Any = N
 
 
 class TestPump:
-    def test_what_a_listener_does_is_settled(self, source: Any) -> None:
-        heard, done = [], threading.Event()
-
-        def on_message(delivery: Any) -> None:
-            heard.append(delivery.message.message_id)
-            assert in_listener()
-            if heard[-1] == "b":
-                raise ValueError(heard[-1])
-            if heard[-1] == "c":
-                done.set()
-
-        listen(source, "consumer", on_message, lambda error, delivery: heard.append(type(error).__name__))
-        source.put(*(("consumer", Given(name)) for name in "ab"))
-        source.put(("consumer", Given("c")))
-        assert done.wait(PATIENCE)
-        with source.lock:
-            source.pump.await_idle()
-        assert heard == ["a", "b", "ValueError", "c"]
-        assert source.settled == [("a", False), ("b", True), ("c", False)]
-        assert not in_listener()
-
     @pytest.mark.obligation("P6")
     def test_a_provider_that_fails_is_told_to_every_listener_once(self, source: Any) -> None:
         told: list[Any] = []
@@ -206,14 +145,6 @@ class TestPump:
         source.put(("consumer", Given("a")), ("consumer", Given("b")))
         assert done.wait(PATIENCE)
         assert told == [SystemExit]
-
-    def test_a_consumer_has_one_listener(self, source: Any) -> None:
-        listen(source, "consumer", print)
-        with pytest.raises(IllegalStateError, match="has a listener"):
-            listen(source, "consumer", print)
-        assert "consumer" in source.pump.listeners
-        source.pump.remove("consumer")
-        assert not source.pump.listeners
 
     def test_waiting_for_one_consumers_listener_is_not_waiting_for_anothers(self, source: Any) -> None:
         entered, release = threading.Event(), threading.Event()

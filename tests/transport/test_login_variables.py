@@ -29,21 +29,6 @@ def test_what_nobody_says_is_empty() -> None:
     assert login.url_from_environment() is None
 
 
-def test_what_is_given_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    for name in login.VARIABLES:
-        monkeypatch.setenv(name, f"of-{name}")
-    given = {"user": "u", "password": "p", "ca_file": "c"}
-    assert login.with_login(given) == given
-    assert login.with_login({"password_file": str(file)})["password"] == "of-file"
-
-
-def test_the_password_itself_goes_before_its_file(monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    monkeypatch.setenv(login.PASSWORD_FILE, str(file))
-    assert login.with_login({})["password"] == "of-file"
-    monkeypatch.setenv(login.PASSWORD, "of-word")
-    assert login.with_login({})["password"] == "of-word"
-
-
 @pytest.mark.parametrize("name", login.VARIABLES)
 def test_an_empty_variable_counts_as_absent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mtosi_jms.jms import Queue, TemporaryQueue, Topic
+from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
@@ -30,28 +30,6 @@ def started(provider: MemoryProvider) -> MemoryConnection:
 
 
 class TestMemory:
-    def test_nothing_is_held_after_acknowledgement(self, provider: MemoryProvider) -> None:
-        connection = started(provider)
-        session = connection.session()
-        consumer = session.consumer(QUEUE)
-        for _ in range(100):
-            session.send(QUEUE, JmsMessage(time_to_live_ms=1000))
-            delivery = consumer.receive(0)
-            assert delivery is not None
-            delivery.acknowledge()
-        assert provider.held() == 0
-        assert "0 messages not acknowledged" in repr(session)
-
-    def test_handed_out_messages_count_until_settled(self, provider: MemoryProvider) -> None:
-        session = started(provider).session()
-        for _ in range(2):
-            session.send(QUEUE, JmsMessage())
-        delivery = session.consumer(QUEUE).receive(0)
-        assert (provider.depth(QUEUE), provider.held()) == (1, 2)
-        assert delivery is not None
-        delivery.acknowledge()
-        assert provider.held() == 1
-
     def test_expired_messages_of_an_unread_queue_go_with_the_next_send(
         self, provider: MemoryProvider, clock: ManualClock
     ) -> None:
@@ -97,28 +75,6 @@ class TestMemory:
         assert provider.held() == 0
         session.unsubscribe("d")
         assert provider.destinations() == frozenset()
-
-    def test_what_expires_goes_out_of_every_view(self, provider: MemoryProvider, clock: ManualClock) -> None:
-        session = started(provider).session()
-        consumer = session.consumer(QUEUE, "n = 1")
-        for _ in range(100):
-            session.send(QUEUE, JmsMessage(properties={"n": 1}, time_to_live_ms=1000))
-        clock.advance(1)
-        session.send(Queue("another"), JmsMessage())
-        assert (len(consumer.view.store), len(consumer.source)) == (0, 0)
-
-    def test_nothing_comes_back_to_a_closed_subscription(self, provider: MemoryProvider) -> None:
-        session = started(provider).session()
-        consumer = session.consumer(Topic("t"))
-        session.send(Topic("t"), JmsMessage(time_to_live_ms=1000))
-        assert consumer.receive(0) is not None
-        consumer.close()
-        session.close()
-        assert len(consumer.source) == 0
-        assert provider.held() == 0
-
-    def test_depth_of_what_is_not_there(self, provider: MemoryProvider) -> None:
-        assert provider.depth(TemporaryQueue("none")) == 0
 
 
 def message(priority: int, expiration_ms: int = 0) -> JmsMessage:

@@ -168,14 +168,6 @@ class TestTransactions:
 class TestSubscriptions:
     TOPIC = Topic("bounded")
 
-    def test_a_durable_one_that_is_away_has_them_refused(self) -> None:
-        with opened(capacity=1, send_timeout=0) as connection:
-            session = connection.session()
-            session.consumer(self.TOPIC, durable="away").close()
-            session.send(self.TOPIC, numbered(0))
-            with pytest.raises(ResourceLimitError, match="topic:bounded"):
-                session.send(self.TOPIC, numbered(1))
-
     def test_what_a_selector_leaves_out_takes_no_room(self) -> None:
         with opened(capacity=1, send_timeout=0) as connection:
             session = connection.session()

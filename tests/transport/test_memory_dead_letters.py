@@ -46,14 +46,6 @@ def test_a_parked_message_tells_where_it_comes_from(destination: Any) -> None:
     )
 
 
-def test_parked_messages_can_be_selected_by_their_origin() -> None:
-    with opened(max_deliveries=1) as connection:
-        for name in ("a", "b"):
-            park(connection, JmsMessage(body=name.encode()), Queue(name))
-        found = connection.session().browse(DLQ, f"{ORIGINAL_DESTINATION} = 'queue:b'")
-    assert [message.body for message in found] == [b"b"]
-
-
 def test_by_default_a_message_comes_again_for_ever() -> None:
     with opened() as connection:
         session = connection.session()

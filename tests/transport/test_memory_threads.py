@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import JmsMessage
-from mtosi_jms.transport import AckMode, Delivery
+from mtosi_jms.transport import Delivery
 from mtosi_jms.transport.memory import MemoryConnection, MemoryProvider
-from mtosi_jms.transport.memory._queue import Entry, MessageQueue, View
+from mtosi_jms.transport.memory._queue import Entry
 
 from ..waiting import PATIENCE, background
 from .conftest import until_memory_blocks
@@ -34,34 +31,7 @@ def provider() -> MemoryProvider:
     return MemoryProvider("test")
 
 
-class FakeReader:
-    def __init__(self, view: View, able: bool) -> None:
-        self.view = view
-        self.able = able
-        self.signals = 0
-
-    def may_take(self) -> bool:
-        return self.able
-
-    def signal(self) -> None:
-        self.signals += 1
-
-
 class TestWakeUps:
-    def test_readers_that_may_not_take_are_passed_over(self) -> None:
-        """The wake-up for a message must not be spent on a reader whose connection is stopped."""
-        queue = MessageQueue(QUEUE)
-        readers = [FakeReader(queue.all, able) for able in (False, True, True)]
-        queue.waiting = dict.fromkeys(readers)
-        queue.wake()
-        assert [reader.signals for reader in readers] == [0, 0, 0]
-        queue.put(Entry(1, JmsMessage()))
-        queue.wake()
-        assert [reader.signals for reader in readers] == [0, 1, 0]
-        assert list(queue.waiting) == [readers[0], readers[2]]
-        queue.wake()
-        assert [reader.signals for reader in readers] == [0, 1, 1]
-
     def test_a_closed_reader_passes_its_wake_up_on(self, provider: MemoryProvider) -> None:
         """Two readers wait; the message wakes one, which is closed before it runs: the other must get the message."""
         connection = started(provider)
@@ -160,48 +130,6 @@ class TestWakeUps:
         assert future.result(PATIENCE).message.body == b"x"
 
 
-CALLS: dict[str, Callable[[Any, Any], object]] = {
-    "send": lambda session, _: session.send(QUEUE, JmsMessage()),
-    "consumer": lambda session, _: session.consumer(QUEUE),
-    "browse": lambda session, _: session.browse(QUEUE),
-    "unsubscribe": lambda session, _: session.unsubscribe("x"),
-    "temporary_queue": lambda session, _: session.temporary_queue(),
-    "temporary_topic": lambda session, _: session.temporary_topic(),
-    "recover": lambda session, _: session.recover(),
-    "commit": lambda session, _: session.commit(),
-    "rollback": lambda session, _: session.rollback(),
-    "receive": lambda _, consumer: consumer.receive(0),
-    "listen": lambda _, consumer: consumer.listen(print),
-}
-
-
-class TestOneThread:
-    """P4: a call that overlaps another one is refused, wherever the other one is."""
-
-    @pytest.mark.obligation("P4")
-    @pytest.mark.parametrize("call", CALLS)
-    def test_two_calls_at_once(self, call: str) -> None:
-        """The first is held in the middle of sending, by a clock that does not answer."""
-        asked, answer, slow = threading.Event(), threading.Event(), []
-
-        def clock() -> float:
-            if slow and threading.current_thread() is not threading.main_thread():
-                asked.set()
-                assert answer.wait(PATIENCE)
-            return 1_000.0
-
-        session = started(MemoryProvider(clock=clock)).session()
-        consumer = session.consumer(QUEUE)
-        slow.append(True)
-        sending = background(lambda: session.send(QUEUE, JmsMessage()))
-        assert asked.wait(PATIENCE)
-        with pytest.raises(IllegalStateError, match="P4"):
-            CALLS[call](session, consumer)
-        answer.set()
-        assert sending.result(PATIENCE).message_id
-        assert len(session.browse(QUEUE)) == 1
-
-
 class TestListeners:
     def test_a_flooded_consumer_leaves_the_others_their_turn(self, provider: MemoryProvider) -> None:
         connection = MemoryConnection(provider)
@@ -224,19 +152,3 @@ class TestListeners:
         assert done.wait(PATIENCE)
         assert heard[:5] == ["flooded", "quiet", "flooded", "quiet", "flooded"]
         connection.close()
-
-    @pytest.mark.parametrize("mode", list(AckMode))
-    def test_nothing_is_held_after_a_close_from_within(self, provider: MemoryProvider, mode: AckMode) -> None:
-        connection = started(provider)
-        session, ended = connection.session(mode), threading.Event()
-
-        def on_message(delivery: Delivery) -> None:
-            delivery.acknowledge()
-            session.close()
-            ended.set()
-
-        session.consumer(QUEUE).listen(on_message)
-        connection.session().send(QUEUE, JmsMessage())
-        assert ended.wait(PATIENCE)
-        session.close()
-        assert provider.held() == 0

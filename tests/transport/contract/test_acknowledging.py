@@ -33,26 +33,6 @@ class TestAcknowledging:
         delivery.acknowledge()
         assert nothing(connection.session().consumer(queue))
 
-    @pytest.mark.parametrize("what", ["session", "connection"])
-    @pytest.mark.capability(Capability.DELIVERY_COUNT)
-    @pytest.mark.obligation("T1.10")
-    def test_what_is_not_comes_again_after_close(self, provider: Any, queue: Queue, what: str) -> None:
-        """T1.10: marked, and counted."""
-        first = provider.connect()
-        first.start()
-        session = first.session()
-        session.send(queue, text(1))
-        delivery = take(session.consumer(queue))
-        (session if what == "session" else first).close()
-        with pytest.raises(IllegalStateError):
-            delivery.acknowledge()
-        second = provider.connect()
-        second.start()
-        again = take(second.session().consumer(queue)).message
-        assert (again.redelivered, again.delivery_count) == (True, 2)
-        assert again.message_id == delivery.message.message_id
-        assert not delivery.message.redelivered
-
     @pytest.mark.capability(Capability.REDELIVERED)
     @pytest.mark.obligation("T1.10")
     @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
@@ -94,17 +74,6 @@ class TestAcknowledging:
         again = drain(consumer)
         assert [m.body for m in again] == [text(n).body for n in range(4)]
         assert [m.delivery_count for m in again] == [2, 2, 2, 1]
-
-    @pytest.mark.capability(Capability.DELIVERY_COUNT)
-    def test_every_delivery_is_counted(self, connection: Connection, queue: Queue) -> None:
-        session = connection.session()
-        session.send(queue, text(1))
-        consumer = session.consumer(queue)
-        counts = []
-        for _ in range(4):
-            counts.append(take(consumer).message.delivery_count)
-            session.recover()
-        assert counts == [1, 2, 3, 4]
 
     def test_closing_a_consumer_keeps_what_it_handed_out(
         self, connection: Connection, queue: Queue, nothing: Any

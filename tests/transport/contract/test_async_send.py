@@ -159,15 +159,6 @@ class TestTelling:
         assert isinstance(futures[1].exception(PATIENCE), TransportError)
         assert futures[2].result(PATIENCE).destination == queue
 
-    @pytest.mark.obligation("A30")
-    def test_a_future_is_done_where_the_provider_answers_at_once(
-        self, connection: Connection, queue: Queue, bodies: Any
-    ) -> None:
-        session = connection.session()
-        futures = [session.send_async(queue, text(number)) for number in range(20)]
-        assert [future.result(PATIENCE).body for future in futures] == [text(number).body for number in range(20)]
-        assert bodies(session.consumer(queue)) == [str(number) for number in range(20)]
-
 
 class TestOrder:
     @pytest.mark.obligation("A11", "A12")
@@ -192,14 +183,6 @@ class TestOrder:
         futures = [session.send_async(queue, text(number)) for number in range(1_000)]
         assert all(future.result(PATIENCE).destination == queue for future in futures)
         assert bodies(session.consumer(queue)) == [str(number) for number in range(1_000)]
-
-    @pytest.mark.obligation("A12")
-    def test_sends_do_not_wait_for_each_other(self, connection: Connection, queue: Queue, gate: Any) -> None:
-        session, told = connection.session(), Told()
-        for number in range(1000):
-            session.send(queue, text(number), told)
-        assert gate.await_held(1000, PATIENCE)
-        assert told.calls == []
 
     @pytest.mark.obligation("A27", "A28", "AX3")
     def test_listeners_are_called_in_the_order_of_the_sends_of_the_session(

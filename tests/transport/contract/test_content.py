@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Byte, Char, Float, JmsMessage, Long, MessageType, Queue, Short
 from mtosi_jms.transport import Capability, Connection
 
-from .conftest import take, text
+from .conftest import take
 
 VALUES: dict[str, Any] = {
     "string": "Zürich <&>",
@@ -77,13 +76,3 @@ def test_numbers_and_characters_beyond_texts(connection: Connection, queue: Queu
     session.send(queue, JmsMessage(message_type=MessageType.STREAM, content=content))
     received = take(session.consumer(queue)).message
     assert [(type(one), repr(one)) for one in received.content] == [(type(one), repr(one)) for one in content]
-
-
-@pytest.mark.without(Capability.TYPED_CONTENT)
-def test_numbers_that_text_does_not_have(connection: Connection, queue: Queue, bodies: Any) -> None:
-    session = connection.session()
-    for content in ((float("nan"),), ("\x01",)):
-        with pytest.raises(ConfigError):
-            session.send(queue, JmsMessage(message_type=MessageType.STREAM, content=content))
-    session.send(queue, text(1))
-    assert bodies(session.consumer(queue)) == ["1"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import ConfigError, SelectorError
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.jms import Queue
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport import Capability, Connection, Session
@@ -82,10 +82,6 @@ class TestExpiry:
 
 class TestReceiving:
     @pytest.mark.obligation("P10")
-    def test_no_message_no_wait(self, connection: Connection, queue: Queue) -> None:
-        assert connection.session().consumer(queue).receive(0) is None
-
-    @pytest.mark.obligation("P10")
     def test_a_timeout_waits_and_returns_nothing(self, connection: Connection, queue: Queue) -> None:
         """P10."""
         consumer = connection.session().consumer(queue)
@@ -134,14 +130,6 @@ class TestReceiving:
         until_blocked(session)
         connection.start()
         assert future.result(PATIENCE).message.body == b"<n>1</n>"
-
-    def test_selectors(self, connection: Connection, queue: Queue) -> None:
-        """A selector is obeyed or refused, never overlooked; a blank one takes everything."""
-        session = connection.session()
-        session.send(queue, text(1))
-        with pytest.raises(SelectorError):
-            session.consumer(queue, "MTOSI_msgType = = 'REQUEST'")
-        assert take(session.consumer(queue, "  ")).message.body == b"<n>1</n>"
 
 
 class TestSharing:

@@ -30,11 +30,6 @@ class TestTopics:
         assert [[m.body for m in drain(consumer)] for consumer in early] == [[b"<n>1</n>", b"<n>2</n>"]] * 2
         assert [m.body for m in drain(late)] == [b"<n>2</n>"]
 
-    def test_nobody_listens(self, connection: Connection, topic: Topic, nothing: Any) -> None:
-        session = connection.session()
-        assert session.send(topic, text(1)).destination == topic
-        assert nothing(session.consumer(topic))
-
     @pytest.mark.capability(Capability.SAME_NAMES)
     def test_a_queue_of_the_same_name_is_another(self, connection: Connection, topic: Topic, nothing: Any) -> None:
         session = connection.session()

@@ -9,7 +9,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, IllegalStateError, InvalidDestinationError, TransportError
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.transport import AckMode, Capability, Connection
+from mtosi_jms.transport import Capability, Connection
 
 from .conftest import name_of, take, text
 
@@ -200,16 +200,6 @@ class TestAcknowledging:
         assert nothing(consumer)
         consumer.close()
         session.unsubscribe("transaction")
-
-    @pytest.mark.parametrize("mode", [AckMode.AUTO, AckMode.DUPS_OK])
-    def test_the_session_acknowledges(self, noc: Connection, topic: Topic, mode: AckMode, nothing: Any) -> None:
-        session = noc.session(mode)
-        with session.consumer(topic, durable="by-itself") as consumer:
-            session.send(topic, text(1))
-            take(consumer)
-        with session.consumer(topic, durable="by-itself") as consumer:
-            assert nothing(consumer)
-        session.unsubscribe("by-itself")
 
 
 @pytest.mark.capability(Capability.SHARED_DURABLE)

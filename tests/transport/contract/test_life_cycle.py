@@ -12,7 +12,7 @@ import pytest
 
 from mtosi_jms.errors import IllegalStateError, NamingError
 from mtosi_jms.jms import JmsMessage, Queue
-from mtosi_jms.transport import AckMode, Capability, Connection, Session
+from mtosi_jms.transport import AckMode, Connection, Session
 from mtosi_jms.transport._descriptor import check_jms_version
 
 from ...waiting import PATIENCE, background
@@ -22,17 +22,6 @@ UntilBlocked = Callable[[Session], None]
 
 
 class TestLifeCycle:
-    def test_start_and_stop_may_be_repeated(self, connection: Connection, queue: Queue, nothing: Any) -> None:
-        session = connection.session()
-        consumer = session.consumer(queue)
-        connection.stop()
-        connection.stop()
-        session.send(queue, text(1))
-        assert nothing(consumer)
-        connection.start()
-        connection.start()
-        assert take(consumer).message.body == b"<n>1</n>"
-
     def test_with_closes(self, provider: Any, queue: Queue) -> None:
         with provider.connect() as made, made.session() as session, session.consumer(queue) as consumer:
             assert consumer.destination == queue
@@ -48,7 +37,12 @@ class TestLifeCycle:
         consumer = session.consumer(queue)
         future = background(consumer.receive)
         until_blocked(session)
-        for action in (lambda: session.send(queue, text(1)), session.temporary_queue, lambda: consumer.receive(0)):
+        actions: list[Callable[[], object]] = [
+            *(lambda: session.send(queue, text(1)), lambda: consumer.receive(0), lambda: consumer.listen(print)),
+            *(lambda: session.consumer(queue), lambda: session.browse(queue), lambda: session.unsubscribe("x")),
+            *(session.temporary_queue, session.temporary_topic, session.recover, session.commit, session.rollback),
+        ]
+        for action in actions:
             with pytest.raises(IllegalStateError, match="P4"):
                 action()
         connection.session().send(queue, text(2))
@@ -118,11 +112,6 @@ def test_many_threads_close_the_same(connection: Connection, queue: Queue) -> No
 def test_it_tells_what_is_at_the_other_end(connection: Connection) -> None:
     assert connection.metadata.provider
     assert check_jms_version(connection.metadata.jms_version)
-
-
-def test_it_tells_what_it_can_do(connection: Connection) -> None:
-    assert isinstance(connection.capabilities, frozenset)
-    assert connection.capabilities <= set(Capability)
 
 
 def test_each_has_an_id_and_no_client_id_unless_given(provider: Any) -> None:

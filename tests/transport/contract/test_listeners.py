@@ -47,14 +47,6 @@ class TestListening:
         if kind == "queue":
             assert connection.session().consumer(destination).receive(0) is None
 
-    def test_what_waits_already_is_heard(self, connection: Connection, queue: Queue) -> None:
-        sender = connection.session()
-        for number in range(3):
-            sender.send(queue, text(number))
-        ear = Ear(3)
-        connection.session(AckMode.AUTO).consumer(queue).listen(ear)
-        assert ear.done.wait(PATIENCE)
-
     @pytest.mark.obligation("P6", "P4")
     def test_one_thread_serves_all_of_a_session(self, provider: Any, queue: Queue, topic: Topic) -> None:
         """One message at a time, whatever the consumer; another session has a thread of its own."""

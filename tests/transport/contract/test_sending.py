@@ -171,17 +171,6 @@ class TestSending:
         session.send(queue, JmsMessage(properties=properties, delivery_mode=DeliveryMode.PERSISTENT))
         assert dict(take(session.consumer(queue)).message.properties) == properties
 
-    @pytest.mark.obligation("T1.3")
-    @pytest.mark.parametrize("delivery_mode", list(DeliveryMode))
-    @pytest.mark.parametrize("priority", [0, 4, 9])
-    def test_mode_and_priority_are_told(
-        self, connection: Connection, queue: Queue, delivery_mode: DeliveryMode, priority: int
-    ) -> None:
-        session = connection.session()
-        session.send(queue, text(1, delivery_mode=delivery_mode, priority=priority))
-        received = take(session.consumer(queue)).message
-        assert (received.delivery_mode, received.priority) == (delivery_mode, priority)
-
     @pytest.mark.obligation("P14")
     def test_bytes_stay_bytes(self, connection: Connection, queue: Queue) -> None:
         """O1: tolerated, and told apart from text."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import IllegalStateError, InvalidDestinationError
+from mtosi_jms.errors import InvalidDestinationError
 from mtosi_jms.jms import Queue
 from mtosi_jms.transport import Capability, Connection
 
@@ -57,14 +57,6 @@ class TestTransactions:
             session.send(queue, text(2))
         again = drain(connection.session().consumer(queue))
         assert [(m.body, m.redelivered) for m in again] == [(b"<n>1</n>", True)]
-
-    def test_the_wrong_kind_of_session(self, connection: Connection) -> None:
-        with pytest.raises(IllegalStateError):
-            connection.session().commit()
-        with pytest.raises(IllegalStateError):
-            connection.session().rollback()
-        with pytest.raises(IllegalStateError):
-            connection.session(transacted=True).recover()
 
     @pytest.mark.capability(Capability.TRANSACTED_RECEIVE, Capability.COMMIT_CHECKED)
     @pytest.mark.obligation("P18")

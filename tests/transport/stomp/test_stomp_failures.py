@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.errors import AuthenticationError, ConfigError, TransportError, UnknownOutcomeError
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
-from mtosi_jms.transport import AckMode, Capability
+from mtosi_jms.transport import AckMode
 from mtosi_jms.transport.stomp._subscriptions import Entry
 
 from ...waiting import background
@@ -31,13 +31,6 @@ class TestUnknownOutcome:
         assert [(found.destination, found.body) for found in caught.value.messages] == [(queue, b"<n>1</n>")]
         assert everything(session.consumer(queue), 1) == [b"<n>1</n>"]
         assert proxy.sent.count(b"<n>1</n>") == 1
-
-    def test_a_broker_that_takes_it_and_says_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
-        """As one does whose store is full, with healthy heart-beats: the send has a deadline of its own."""
-        session = by_proxy(send_timeout=0.3).session()
-        proxy.stall(to_client=True)
-        with pytest.raises(UnknownOutcomeError, match="no receipt within"):
-            session.send(queue, persistent(1))
 
     def test_a_broker_that_takes_nothing(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         session = by_proxy(send_timeout=0.3).session()
@@ -93,28 +86,6 @@ class TestReconnect:
         assert set(marks) == {b"<n>0</n>", b"<n>2</n>", b"<n>9</n>"}
         assert marks[b"<n>0</n>"]
 
-    def test_a_transaction_that_received_is_rolled_back(
-        self, activemq: Any, open_stomp: Any, queue: Queue, request: pytest.FixtureRequest
-    ) -> None:
-        from .proxy import Proxy
-
-        proxy = Proxy(activemq.endpoints.ports["stomp"])
-        request.addfinalizer(proxy.close)
-        login = {"user": activemq.endpoints.user, "password": activemq.endpoints.password}
-        connection = open_stomp(f"stomp://127.0.0.1:{proxy.port}", **login)
-        assert Capability.TRANSACTED_RECEIVE in connection.capabilities
-        connection.session().send(queue, persistent(1))
-        session = connection.session(transacted=True)
-        consumer = session.consumer(queue)
-        assert consumer.receive(30) is not None
-        session.send(queue, persistent(2))
-        proxy.cut()
-        send_surely(connection.session(), queue, persistent(3))
-        with pytest.raises(TransportError, match="rolled back"):
-            session.commit()
-        assert consumer.receive(30).message.body in (b"<n>1</n>", b"<n>3</n>")
-        session.commit()
-
     def test_listeners_go_on(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
         connection = by_proxy()
         heard = {persistent(number).body: threading.Event() for number in (1, 2)}
@@ -150,13 +121,6 @@ class TestReconnect:
         session = open_stomp(url).session()
         session.send(queue, persistent(1))
         assert everything(session.consumer(queue), 1) == [b"<n>1</n>"]
-
-    def test_a_sender_waits_for_the_new_connection(self, by_proxy: Any, proxy: Any, queue: Queue) -> None:
-        session = by_proxy().session()
-        for number in range(5):
-            proxy.cut()
-            send_surely(session, queue, persistent(number))
-        assert set(everything(session.consumer(queue), 5)) == {b"<n>%d</n>" % number for number in range(5)}
 
 
 class TestSignsOfLife:
@@ -312,46 +276,3 @@ class TestMoreThanMayBeOnTheWay:
         for number in range(300):
             session.send(Topic("stomp.wide"), JmsMessage(body=b"%d" % number))
         assert len([consumer.receive(30) for _ in range(300)]) == 300
-
-
-@pytest.mark.endurance
-class TestKill:
-    def test_kill_in_mid_send(self, own_broker: Any, open_stomp: Any) -> None:
-        """Nothing that was confirmed is lost; what was not may be there; nothing is there twice."""
-        process = own_broker()
-        connection = open_stomp(process.endpoints.url("stomp"), send_timeout=60)
-        session, queue = connection.session(), Queue("killed")
-        confirmed: list[int] = []
-        unknown: list[int] = []
-        refused = 0
-        reached = threading.Event()
-
-        def kill() -> None:
-            reached.wait(30)
-            process.kill()
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        for number in range(150):
-            try:
-                session.send(queue, persistent(number))
-                confirmed.append(number)
-            except UnknownOutcomeError:
-                unknown.append(number)
-            except TransportError:
-                refused += 1
-            if number == 50:
-                reached.set()
-                killer.join()
-                own_broker()
-        stored = everything(connection.session().consumer(queue), len(confirmed), 2.0)
-        expected = {b"<n>%d</n>" % number for number in confirmed}
-        assert expected <= set(stored) <= expected | {b"<n>%d</n>" % number for number in unknown}
-        assert len(stored) == len(set(stored))
-        assert len(confirmed) > 100
-
-
-def test_a_client_id_in_use(activemq: Any, open_stomp: Any) -> None:
-    open_stomp(activemq.endpoints.url("stomp"), client_id="taken")
-    with pytest.raises(ConfigError, match="taken"):
-        open_stomp(activemq.endpoints.url("stomp"), client_id="taken")

@@ -41,13 +41,6 @@ def test_frames_come_out_as_they_went_in(
     assert read(stream, *cuts) == sent
 
 
-@given(FRAMES)
-def test_one_byte_at_a_time(frames: list[tuple[str, dict[str, str], bytes, bool]]) -> None:
-    sent = [(command, headers, body.replace(b"\0", b"")) for command, headers, body, _ in frames]
-    stream = b"".join(encode(*frame) for frame in sent)
-    assert read(stream, *range(len(stream))) == sent
-
-
 @given(st.lists(st.binary(max_size=60), max_size=5))
 def test_nonsense_gives_frames_or_an_error(pieces: list[bytes]) -> None:
     reader = FrameReader()
@@ -175,21 +168,6 @@ def test_readers_of_xml_see_no_difference(text: str) -> None:
 @given(st.binary())
 def test_any_bytes_come_in(data: bytes) -> None:
     assert isinstance(from_wire(data, references=True), bytes)
-
-
-@pytest.mark.parametrize("body", [b"a\0b", b"\x01", b"\x1f", b"\x0b"])
-def test_control_characters_are_refused(body: bytes) -> None:
-    with pytest.raises(ConfigError, match="control character"):
-        check_body(body)
-
-
-def test_other_bytes_than_utf_8_are_refused() -> None:
-    with pytest.raises(ConfigError, match="byte 3"):
-        check_body(b"<a>\xff</a>")
-
-
-def test_ends_of_lines_and_tabulators_are_allowed() -> None:
-    check_body(b"<a>\t\r\n</a>")
 
 
 @pytest.mark.parametrize("around", [0, 20_000])

@@ -56,11 +56,6 @@ def writer(make: Callable[..., FrameWriter]) -> FrameWriter:
     return make()
 
 
-def test_a_frame_goes_out_at_once(writer: FrameWriter, written: Written) -> None:
-    writer.send(b"a")
-    assert written.get_nowait() == b"a"
-
-
 def test_what_waits_goes_before_the_next_frame(writer: FrameWriter, written: Written) -> None:
     with writer.turn:  # nothing is written meanwhile
         writer.send(b"a", coalesced=True)
@@ -77,15 +72,6 @@ def test_what_waits_goes_out_by_itself(writer: FrameWriter, written: Written) ->
     for data in (b"a", b"b", b"c"):
         writer.send(data, coalesced=True)
         assert written.get(timeout=SECONDS) == data
-
-
-def test_many_do_not_wait(writer: FrameWriter, written: Written) -> None:
-    for _ in range(2):
-        writer.send(b"x" * 600, coalesced=True)
-    sent = 0
-    while sent < 1_200:
-        sent += len(written.get(timeout=SECONDS))
-    assert sent == 1_200
 
 
 def test_nothing_waits_for_a_link_that_is_at_its_end(writer: FrameWriter, written: Written) -> None:
@@ -140,14 +126,6 @@ def test_what_is_left_goes_out_by_itself(writer: FrameWriter, written: Written, 
     for data in (b"a", b"b", b"c"):
         assert writer.send_soon(data, can_wait=can_wait)
         assert written.get(timeout=SECONDS) == data
-
-
-def test_what_can_wait_goes_out_with_what_cannot(writer: FrameWriter, written: Written) -> None:
-    with writer.turn:  # the thread cannot write meanwhile
-        assert writer.send_soon(b"a", can_wait=True)
-        assert writer.send_soon(b"b")
-        assert writer.send_soon(b"c", can_wait=True)
-    assert written.get(timeout=SECONDS) == b"abc"
 
 
 def test_no_more_is_left_than_there_is_room_for(make: Callable[..., FrameWriter], written: Written) -> None:

@@ -60,25 +60,6 @@ def test_what_is_at_fault_is_told_without_the_secret(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"prefetch": 0},
-        {"prefetch": True},
-        {"heart_beat": -1},
-        {"connect_timeout": "10"},
-        {"reconnect": 1},
-        {"user": 5},
-        {"ssl_context": "ca.pem"},
-        {"password_file": "/nowhere/at/all"},
-        {"jms_version": "1.0"},
-    ],
-)
-def test_options_are_checked(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        parse_url("stomp://a", options)
-
-
-@pytest.mark.parametrize(
     ("url", "options", "words"),
     [
         ("stomp://a", {"heartbeat": 3}, "stomp: takes no option heartbeat; did you mean heart_beat?"),

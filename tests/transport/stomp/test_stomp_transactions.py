@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from mtosi_jms.errors import InvalidDestinationError, TransportError, WriteError
+from mtosi_jms.errors import TransportError, WriteError
 from mtosi_jms.jms import Queue
-from mtosi_jms.transport import Capability
 from mtosi_jms.transport.stomp._link import Link
 
 from .conftest import everything, persistent
@@ -29,23 +28,6 @@ def test_only_what_must_be_is_confirmed(by_proxy: Any, proxy: Any, queue: Queue)
     assert proxy.sent.count(b"receipt:") - before <= 2
     found = everything(by_proxy().session().consumer(queue), 100)
     assert found == [f"<n>{number}</n>".encode() for number in range(100)]
-
-
-def test_what_is_refused_keeps_the_rest_from_being_committed(by_proxy: Any, queue: Queue) -> None:
-    """The one in the middle goes to a queue that is gone; the error says so, and the connection goes on."""
-    connection, other = by_proxy(), by_proxy()
-    if Capability.TEMPORARY_CHECKED not in connection.capabilities:
-        pytest.skip(f"{connection.metadata.provider} refuses no message that is sent to a queue that is gone")
-    gone = other.session().temporary_queue()
-    other.close()
-    session = connection.session(transacted=True)
-    for destination in (queue, gone, queue):
-        session.send(destination, persistent(1))
-    with pytest.raises(InvalidDestinationError):
-        session.commit()
-    session.send(queue, persistent(2))
-    session.commit()
-    assert everything(by_proxy().session().consumer(queue), 1) == [b"<n>2</n>"]
 
 
 class TestMoreThanMayBeOnTheWay:
@@ -84,20 +66,6 @@ class TestMoreThanMayBeOnTheWay:
                 session.commit()
             assert sorted(found) == sorted(bodies)
             session.close()
-
-    def test_what_is_rolled_back_comes_again(self, connection: Any, fill: Any, queue: Queue) -> None:
-        bodies = fill(queue, 60)
-        session = connection.session(transacted=True)
-        consumer = session.consumer(queue)
-        for size in (3, 7, 33):
-            assert sorted(taken(consumer, size)) == sorted(bodies[:size])
-            session.rollback()
-            again = consumer.receive(10)
-            assert (again.message.body, again.message.redelivered) == (bodies[0], True)
-            session.rollback()
-        assert sorted(taken(consumer, 60)) == sorted(bodies)
-        session.commit()
-        assert consumer.receive(0.4) is None
 
     def test_a_listener_may_take_as_many(self, connection: Any, fill: Any, queue: Queue) -> None:
         bodies = fill(queue, 100)
