@@ -268,14 +268,6 @@ def test_a_part_is_a_condition_by_itself(part: str) -> None:
         composite("a = 1", part)
 
 
-@pytest.mark.obligation("001-E6")
-def test_texts_have_no_order() -> None:
-    with pytest.raises(SelectorError):
-        composite(message_id="> 'WMBRK123456'")
-    with pytest.raises(SelectorError):
-        composite(priority="= 4) OR (JMSPriority = 5")
-
-
 @given(st.lists(PARTS, min_size=1, max_size=4), MESSAGES)
 def test_all_parts_must_hold(parts: list[str], properties: dict[str, object]) -> None:
     verdicts = [parse(part).matches(properties) for part in parts]

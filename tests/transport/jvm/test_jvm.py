@@ -86,30 +86,6 @@ class TestTypes:
             name: type(value) for name, value in self.VALUES.items()
         }
 
-    @pytest.mark.parametrize("selector", ["number > 69999", "flag", "double BETWEEN 0 AND 1", "JMSPriority = 7"])
-    def test_selectors_are_the_brokers_own(self, open_jvm: Any, queue: Queue, selector: str) -> None:
-        session = open_jvm().session(AckMode.AUTO)
-        session.send(queue, JmsMessage(body=b"<no/>", properties={"number": 1, "flag": False, "double": 2.0}))
-        session.send(queue, JmsMessage(body=b"<yes/>", properties=self.VALUES, priority=7))
-        assert session.consumer(queue, selector).receive(30).message.body == b"<yes/>"
-
-    def test_what_is_sent_has_its_message_id(self, open_jvm: Any, queue: Queue) -> None:
-        session = open_jvm().session(AckMode.AUTO)
-        sent = session.send(queue, JmsMessage(time_to_live_ms=60_000))
-        received = session.consumer(queue).receive(30).message
-        assert sent.message_id == received.message_id
-        assert (sent.timestamp_ms, sent.expiration_ms) == (received.timestamp_ms, received.expiration_ms)
-
-    def test_a_reply_reaches_a_temporary_queue_of_another_connection(self, open_jvm: Any, queue: Queue) -> None:
-        asking, answering = open_jvm(), open_jvm()
-        session, other = asking.session(AckMode.AUTO), answering.session(AckMode.AUTO)
-        mine = session.temporary_queue()
-        session.send(queue, JmsMessage(reply_to=mine, correlation_id="7"))
-        request = other.consumer(queue).receive(30).message
-        other.send(request.reply_to, JmsMessage(body=b"<yes/>", correlation_id=request.correlation_id))
-        reply = session.consumer(mine).receive(30).message
-        assert (reply.body, reply.correlation_id) == (b"<yes/>", "7")
-
 
 class TestFailures:
     """Of the brokers and clients `make test` has one for each test, ActiveMQ where it will do: it starts fast."""
