@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from . import delivery_process
+
+PROCESSES = multiprocessing.get_context("forkserver")  # nothing is imported anew for each of hundreds
+PROCESSES.set_forkserver_preload([delivery_process.__name__])
 PATIENCE = 120.0
 """Seconds after which something that should have happened will not."""
 
@@ -24,15 +28,8 @@ PATIENCE = 120.0
 class Tally:
     """Messages by name, over all rounds of one test.
 
-    Attributes:
-        stored: what the sender was told to be stored, and so was promised.
-        handed: how often each was handed to the application.
-        in_doubt: what the application was told to be in doubt.
-        wrong: what was handed, or in doubt, and not as its sender made it.
-        unknown: sends whose outcome was reported as unknown.
-        interrupted: Ctrl-Cs that broke off what a process did.
-        counters: of each process, by its own last word: what was sent, sent again, and removed as a copy.
-    """
+    `stored` was promised by the outbox; `wrong` was handed, or in doubt, and not as its sender made it; `counters` are
+    the last words of each process."""
 
     stored: set[str] = field(default_factory=set)
     handed: Counter[str] = field(default_factory=Counter)
@@ -97,52 +94,26 @@ class Tally:
 class Traffic:
     """One sender with an outbox, and two receivers that compete for its queue and share an inbox: processes all.
 
-    Args:
-        url: of the broker.
-        root: of the checkout.
-        folder: for outbox, inbox, and what the processes say.
-        seed: of all that is random.
-
-    Attributes:
-        tally: what they have done.
-        dice: for the caller.
-    """
+    `folder` is for outbox and inbox, `seed` of all that is random, `variables` of the processes' environment."""
 
     RECEIVERS = ("take", "handle")
 
-    def __init__(self, url: str, root: Path, folder: Path, seed: int) -> None:
+    def __init__(self, url: str, folder: Path, seed: int, variables: Mapping[str, str]) -> None:
         self.tally = Tally()
         self.dice = random.Random(seed)
         self._folder = folder
+        self._variables = {**variables, "BROKER_URL": url}
         self._changed = threading.Condition()
-        self._errors: list[str] = []
         self._numbers = itertools.count()
         self._living: dict[str, Child] = {}
-        self._nursery = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("delivery_process.py"))],
-            env={**os.environ, "BROKER_URL": url, "PYTHONPATH": str(root)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._thread = threading.Thread(target=self._read_errors)
-        self._thread.start()
 
     def start(self, *parts: str) -> None:
         """Makes a process for each of these parts: send, resend, take, handle."""
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
         for part in parts:
             number = next(self._numbers)
-            output = self._folder / f"said-{number}"
-            os.mkfifo(output)
             journal = self._folder / ("inbox" if part in self.RECEIVERS else "outbox")
-            self._nursery.stdin.write("\t".join([part, "kill", str(journal), f"m{number}", str(output)]) + "\n")
-            self._nursery.stdin.flush()
-            told = self._nursery.stdout.readline()
-            assert told, "".join(self._errors)
-            self._living[part] = Child(number, int(told), output, self._changed, self.tally.hear)
+            work = part, "kill", str(journal), f"m{number}", self._variables
+            self._living[part] = Child(number, work, self._changed, self.tally.hear)
 
     def after(self, *, stored: int = 0, handed: int = 0) -> None:
         """Returns when so many more messages were stored, and so many more were handed out."""
@@ -155,10 +126,7 @@ class Traffic:
         """Returns when a condition holds; not when a process ended that nobody has ended."""
         with self._changed:
             self._changed.wait_for(lambda: condition() or self._failed(), PATIENCE)
-            assert condition(), (
-                f"ended {self._failed()}, {self.tally.figures()}, open {sorted(self.tally.lost)[:5]}, "
-                f"errors {''.join(self._errors[-50:])}"
-            )
+            assert condition(), f"ended {self._failed()}, {self.tally.figures()}, open {sorted(self.tally.lost)[:5]}"
 
     def interrupt(self) -> threading.Thread:
         """One Ctrl-C to one of the processes, at a random moment of the next second; the thread that sees to it."""
@@ -198,12 +166,6 @@ class Traffic:
         """Ends all of them."""
         for part in list(self._living):
             self.kill(part)
-        self._nursery.kill()
-        self._nursery.wait()
-        for stream in (self._nursery.stdin, self._nursery.stdout):
-            assert stream is not None
-            stream.close()
-        self._thread.join(PATIENCE)
 
     def _failed(self) -> list[str]:
         return [part for part, child in self._living.items() if child.ended and not child.over]
@@ -211,64 +173,48 @@ class Traffic:
     def _at_work(self) -> list[Child]:
         return [child for child in self._living.values() if child.ready and not child.ended]
 
-    def _read_errors(self) -> None:
-        assert self._nursery.stderr is not None
-        with self._nursery.stderr as output:
-            self._errors.extend(output)
-
 
 class Child:
-    """A process that tells what it does, line by line, and is killed or interrupted in the middle of it.
-
-    Args:
-        number: its own.
-        pid: of the process.
-        output: what it writes to.
-        changed: told of each line.
-        hear: takes number and words of each line.
-
-    Attributes:
-        ready: whether it goes about its work, and the last Ctrl-C is behind it.
-        over: whether it has come to its end in good order.
-        ended: whether it is gone, however that came.
-    """
+    """A process that tells what it does, and is killed or interrupted in the middle of it; `hear` takes its number and
+    the words. `ready`: it goes about its work, and the last Ctrl-C is behind it. `over`: it has come to its end in good
+    order. `ended`: it is gone, however that came."""
 
     def __init__(
-        self, number: int, pid: int, output: Path, changed: threading.Condition, hear: Callable[..., None]
+        self, number: int, work: tuple[object, ...], changed: threading.Condition, hear: Callable[..., None]
     ) -> None:
         self.ready = self.over = self.ended = False
         self._number = number
-        self._pid = pid
-        self._output = output
         self._changed = changed
         self._hear = hear
-        self._opened = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True)
+        said, saying = PROCESSES.Pipe(duplex=False)
+        self._process = PROCESSES.Process(target=delivery_process.work, args=(*work, saying))
+        self._process.start()
+        saying.close()
+        self._thread = threading.Thread(target=self._listen, args=(said,), daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:
         """A Ctrl-C."""
         self.ready = False
-        with suppress(ProcessLookupError):
-            os.kill(self._pid, signal.SIGINT)
+        self._signal(signal.SIGINT)
 
     def end(self, number: int) -> None:
         """Ends it by a signal, and has heard all that it has said."""
         with self._changed:
             if not self.ended:
-                with suppress(ProcessLookupError):
-                    os.kill(self._pid, number)
-        while not self._opened.wait(0.01):  # killed before it came to writing, it will never open the other end
-            with suppress(OSError):
-                os.close(os.open(self._output, os.O_WRONLY | os.O_NONBLOCK))
+                self._signal(number)
         self._thread.join(PATIENCE)
         assert self.ended
 
-    def _read(self) -> None:
-        with self._output.open(encoding="ascii") as output:
-            self._opened.set()
-            for line in output:
-                word, *facts = line.split()
+    def _signal(self, number: int) -> None:
+        assert self._process.pid is not None
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+
+    def _listen(self, said: Connection) -> None:
+        with said, suppress(EOFError):
+            while True:
+                word, *facts = said.recv()
                 with self._changed:
                     self.ready = self.ready or word in ("ready", "interrupted")
                     self.over = self.over or word == "over"

@@ -1,9 +1,5 @@
 """Senders and receivers in processes of their own, which the kill tests kill and interrupt. They tell what they do.
 
-For each line of its standard input, `WHAT QUEUE FOLDER NAME OUTPUT` with tabs between them, this process makes another
-one and tells its id; that one writes to the file OUTPUT, line by line. So nothing is imported anew for each of
-hundreds. The broker's URL is in BROKER_URL.
-
 `send` stores and sends messages NAME-0, NAME-1 ..., `resend` sends what is left, and one message more, and ends; `take`
 receives in its main thread, `handle` by a consumer runtime. SIGTERM ends them in good order. A Ctrl-C ends none: like
 somebody at a notebook they go on with the objects that they have.
@@ -15,12 +11,10 @@ import itertools
 import os
 import random
 import signal
-import sys
 import threading
-import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
+from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
 from mtosi_jms.errors import TransportError, UnknownOutcomeError
@@ -34,8 +28,12 @@ IMPORTED = stomp
 """By the first connection, else; Python itself cannot go on with an import that a Ctrl-C broke off."""
 
 
+said: list[Pipe] = []
+"""One, in a process of its own."""
+
+
 def tell(*words: object) -> None:
-    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+    said[0].send(list(map(str, words)))
 
 
 def pause(seconds: float) -> None:
@@ -83,11 +81,7 @@ def go_on(step: Callable[[], object]) -> None:
 
 
 class Party:
-    """Has a connection, and makes another one when it is lost.
-
-    Args:
-        queue: where messages go, or come from.
-    """
+    """Has a connection, and makes another one when it is lost."""
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
@@ -222,29 +216,10 @@ def handle(queue: Queue, folder: str, name: str) -> None:
 WHAT: dict[str, Callable[[Queue, str, str], None]] = {"send": send, "resend": resend, "take": take, "handle": handle}
 
 
-def work(what: str, queue: str, folder: str, name: str, output: str) -> int:
-    """What the new process does; its exit code."""
-    os.dup2(os.open(output, os.O_WRONLY), 1)
+def work(what: str, queue: str, folder: str, name: str, variables: Mapping[str, str], saying: Pipe) -> None:
+    said.append(saying)
+    os.environ.update(variables)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs the tests in the background ignores it
     random.seed(name)
-    try:
-        WHAT[what](Queue(queue), folder, name)
-        tell("over")
-    except BaseException:  # noqa: BLE001 - the test prints it
-        traceback.print_exc()
-        return 1
-    return 0
-
-
-def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for them
-    for line in sys.stdin:
-        made = os.fork()
-        if not made:
-            os._exit(work(*line.rstrip("\n").split("\t")))
-        tell(made)
-
-
-if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):  # who ends the tests so means this process too
-        main()
+    WHAT[what](Queue(queue), folder, name)
+    tell("over")

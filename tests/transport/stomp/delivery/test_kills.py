@@ -56,20 +56,12 @@ def broker(start_broker: Any, kind: str, tmp_path: Path) -> Broker:
 
 
 @pytest.fixture
-def traffic(
-    broker: Broker,
-    kind: str,
-    root: Path,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Traffic]:
-    url = broker.endpoints.url("stomp")
+def traffic(broker: Broker, kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Traffic]:
+    url, variables = broker.endpoints.url("stomp"), {}
     if kind in BY_JAVA:
         url = request.getfixturevalue("java_url")(BY_JAVA[kind], broker.endpoints)
-        monkeypatch.setenv("MTOSI_JMS_USER", broker.endpoints.user)
-        monkeypatch.setenv("MTOSI_JMS_PASSWORD", broker.endpoints.password)
-    made = Traffic(url, root, tmp_path, seed=20_080_501)
+        variables = {"MTOSI_JMS_USER": broker.endpoints.user, "MTOSI_JMS_PASSWORD": broker.endpoints.password}
+    made = Traffic(url, tmp_path, 20_080_501, variables)
     yield made
     made.close()
 
