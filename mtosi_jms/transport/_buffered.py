@@ -10,8 +10,8 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Self, TypeVar
 
 from mtosi_jms.jms.message import JmsMessage
 from mtosi_jms.transport._base import AckMode, Interruption, InterruptionHook
@@ -35,9 +35,15 @@ class BufferedFeed:
         return not self.spec.destination.is_topic or self.spec.durable is not None
 
 
+F = TypeVar("F", bound=BufferedFeed)
+
+
 @dataclass(slots=True, eq=False)
-class BufferedEntry(ABC):
+class BufferedEntry(ABC, Generic[F]):
+    """A message that was received, and is not acknowledged."""
+
     message: JmsMessage
+    feed: F
     settled: bool = field(default=False, init=False)
 
     @property
@@ -46,20 +52,19 @@ class BufferedEntry(ABC):
         """Whether its link is gone, so that it cannot be acknowledged."""
 
     @property
-    @abstractmethod
     def comes_again(self) -> bool:
         """Whether the provider redelivers it by itself."""
+        return self.is_stale and self.feed.returns
 
     def is_expired(self) -> bool:
         return 0 < self.message.expiration_ms <= time.time() * 1_000
 
-    @abstractmethod
     def again(self) -> Self:
         """A copy for the next delivery, marked as redelivered."""
+        return replace(self, message=self.message.again())
 
 
-E = TypeVar("E", bound=BufferedEntry)
-F = TypeVar("F", bound=BufferedFeed)
+E = TypeVar("E", bound=BufferedEntry[Any])
 C = TypeVar("C", bound=ConsumerCore[Any, Any])
 
 
@@ -123,7 +128,7 @@ class BufferedSession(SessionCore[E, F]):
                 feed = self.remove_unsettled(entry)
                 if feed is None:
                     continue
-                self._note_returned(entry)
+                self._note_returned([entry])
                 if feed.closed:
                     closed[feed] = None
                 elif not entry.comes_again:
@@ -133,14 +138,26 @@ class BufferedSession(SessionCore[E, F]):
                             consumer.signal()
         self._end_feeds(closed, returns=True)
 
-    def _note_returned(self, entry: E) -> None:
-        """Called for each message that will be redelivered, with the lock held."""
+    def _note_returned(self, entries: Sequence[E]) -> None:
+        """Called for messages that will be redelivered, with the lock held."""
 
     def _forget(self, entries: Iterable[E]) -> None:
         """Removes messages from `unsettled`, and ends the feeds that were kept only for them."""
         with self.lock:
             feeds = dict.fromkeys(feed for entry in entries if (feed := self.remove_unsettled(entry)) is not None)
         self._end_feeds(feeds)
+
+    def _end(self, deadline: float) -> None:
+        with self.lock:
+            listened = None if self._listened is None else self._listened.feed
+            returned = [entry for entry in self.unsettled if entry is not self._listened]
+            self._note_returned(returned)
+        for feed in list(self._feeds):
+            if feed is not listened:
+                self._end_feed(feed, deadline, returns=any(entry.feed is feed for entry in returned))
+        with self.lock:
+            for entry in returned:
+                self.remove_unsettled(entry)
 
     def _end_consumer(self, consumer: ConsumerCore[E, F], deadline: float) -> None:
         self._end_feeds([consumer.source], deadline)

@@ -54,23 +54,13 @@ class Feed(BufferedFeed):
 
 
 @dataclass(slots=True, eq=False)
-class Entry(BufferedEntry):
-    """A message that was received, and is not acknowledged."""
-
+class Entry(BufferedEntry[Feed]):
     java: Any
-    feed: Feed
     link: Link
 
     @property
     def is_stale(self) -> bool:
         return self.link is not self.feed.link
-
-    @property
-    def comes_again(self) -> bool:
-        return self.is_stale and self.feed.returns
-
-    def again(self) -> Entry:
-        return Entry(self.message.again(), self.java, self.feed, self.link)
 
 
 class JvmConsumer(BufferedConsumer[Entry, Feed]):
@@ -379,7 +369,7 @@ class JvmSession(BufferedSession[Entry, Feed]):
             if self.transacted:  # a message may have been received and lost: it must not be committed
                 self._broken = TransportError("receiving was interrupted: the transaction is rolled back")
             raise
-        entry = Entry(message, java, feed, link)
+        entry = Entry(message, feed, java, link)
         with self.lock:
             reported = feed.link is not link and bool(feed.buffer) and isinstance(feed.buffer[-1], Interruption)
             if reported and not feed.returns:  # the connection was lost meanwhile: the message came before that
@@ -562,16 +552,9 @@ class JvmSession(BufferedSession[Entry, Feed]):
                 self.channel.give_up(link, error)
 
     def _end(self, deadline: float) -> None:
-        """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
+        listened = self._listened
+        super()._end(deadline)
         with self.lock:
-            listened = None if self._listened is None else self._listened.feed
-            returned = [entry for entry in self.unsettled if entry is not self._listened]
-        for feed in list(self._feeds):
-            if feed is not listened:
-                self._end_feed(feed, deadline, returns=any(entry.feed is feed for entry in returned))
-        with self.lock:
-            for entry in returned:
-                self.remove_unsettled(entry)
             link, session = self._link, self._session
         if link is not None and link.lost is None and session is not None and listened is None:
             producer, self._session, self._producer, self._link = self._producer, None, None, None

@@ -405,7 +405,7 @@ class Channel(Links):
         more = False
         for entry in entries:
             links.setdefault(entry.link, []).append(entry.acknowledgement())
-            more = more or bool(entry.subscription.feed.buffer)
+            more = more or bool(entry.feed.buffer)
         for link, frames in links.items():
             link.send(frames, deadline, coalesced=more and deadline is None)  # with a deadline it must be done now
 
@@ -514,14 +514,14 @@ class Channel(Links):
                     self._collector.takes(number, headers, body)
             elif subscription.link is link:
                 message = self._message(headers, body, subscription.feed.spec.destination)
-                entries.append(Entry(message, subscription, link, headers.get("ack", "")))
+                entries.append(Entry(message, subscription.feed, subscription, link, headers.get("ack", "")))
         if not entries:
             return
         with self.lock:
             for entry in entries:
                 if self._subscriptions.find(entry.subscription.number) is not None and not entry.is_stale:
                     self._take(entry)
-            for feed in dict.fromkeys(entry.subscription.feed for entry in entries):
+            for feed in dict.fromkeys(entry.feed for entry in entries):
                 feed.signal()
 
     def _take(self, entry: Entry) -> None:
@@ -529,7 +529,7 @@ class Channel(Links):
         if self._returned and message.message_id in self._returned:
             del self._returned[message.message_id]
             entry.message = message if message.redelivered else message.again()
-        entry.subscription.feed.buffer.append(entry)
+        entry.feed.buffer.append(entry)
 
     def on_unsent(self, frames: Sequence[bytes]) -> None:
         """Keeps frames of `send_soon` that a link did not write before its end."""

@@ -69,23 +69,21 @@ _WORDS: Final[tuple[tuple[tuple[str, ...], type[MtosiError]], ...]] = (
 
 
 class Receipt:
-    """A frame that the broker has to confirm. `on_settled` is called in the reading thread, and must not block.
-    `refused`: its error, if the broker refused it. `lost`: no answer will come."""
+    """A frame that the broker has to confirm. `on_settled` is called in the reading thread with the error or None, and
+    must not block. `error`: it was refused, or no answer will come."""
 
-    __slots__ = ("_done", "_on_settled", "lost", "refused")
+    __slots__ = ("_done", "_on_settled", "error")
 
-    def __init__(self, on_settled: Callable[[Receipt], None] | None = None) -> None:
+    def __init__(self, on_settled: OnSettled | None = None) -> None:
         self._on_settled = on_settled
         self._done = threading.Event()
-        self.refused: MtosiError | None = None
-        self.lost = False
+        self.error: MtosiError | None = None
 
-    def settle(self, refused: MtosiError | None = None, *, lost: bool = False) -> None:
-        """Settles the receipt: the broker has answered, or no answer will come."""
-        self.refused, self.lost = refused, lost
+    def settle(self, error: MtosiError | None = None) -> None:
+        self.error = error
         self._done.set()
         if self._on_settled is not None:
-            self._on_settled(self)
+            self._on_settled(error)
 
     def wait(self, seconds: float) -> bool:
         """Waits for the answer; returns whether the receipt was settled in time."""
@@ -152,13 +150,11 @@ class Link:
             if not self._connected.wait(deadline - time.monotonic()):
                 waited = f"{self._options.connect_timeout:g} s"
                 raise TransportError(f"{self.address}: no answer within {waited}; is it a STOMP port?")
-            refused = self._connected.refused
+            refused = self._connected.error
             if isinstance(refused, AuthenticationError):
                 hint = "" if self._options.user else "; no user was given: name one in the URL or in MTOSI_JMS_USER"
                 raise LoginRefusedError(f"{refused}{hint}")
-            if refused is not None:
-                raise refused
-            if self._connected.lost:
+            if isinstance(refused, UnknownOutcomeError):  # no answer came
                 if self._wire.failure is not None:
                     raise unreachable(self.address, self._wire.failure, self._options)
                 hint = ", and does it want a certificate (cert_file)" if self.address.tls else ""
@@ -166,6 +162,8 @@ class Link:
                     f"{self.address}: it closed the connection unanswered; is it a STOMP port, with or without TLS"
                     f"{hint}?"
                 ) from unsent
+            if refused is not None:
+                raise refused
         except BaseException:
             self._wire.disconnect_socket()
             raise
@@ -199,7 +197,7 @@ class Link:
         for command, headers, body in frames:
             if confirmed or on_settled is not None:
                 number = f"r{next(self._numbers)}"
-                receipts[number] = Receipt(None if on_settled is None else self._callback_of(on_settled))
+                receipts[number] = Receipt(on_settled)
                 headers = {**headers, "receipt": number}
             written.append(encode(command, headers, body))
         if receipts:
@@ -272,12 +270,6 @@ class Link:
         if self.lost is not None:  # a new error each time: one raised again and again would gather tracebacks
             raise WriteError(str(self.lost))
 
-    def _callback_of(self, on_settled: OnSettled) -> Callable[[Receipt], None]:
-        def settled(receipt: Receipt) -> None:
-            on_settled(self._unknown() if receipt.lost and receipt.refused is None else receipt.refused)
-
-        return settled
-
     def _await(self, receipts: Iterable[Receipt], deadline: float, began: float) -> None:
         for receipt in receipts:
             if not receipt.wait(deadline - time.monotonic()):
@@ -286,25 +278,21 @@ class Link:
                     f"{self.address}: no receipt within {waited:.1f} s: the outcome is unknown; the broker may be full "
                     "or busy"
                 )
-            if receipt.refused is not None:
-                raise receipt.refused
-            if receipt.lost:
-                raise self._unknown()
+            if receipt.error is not None:
+                raise receipt.error
 
     def _raise_refusal(self, receipts: Iterable[Receipt]) -> None:
         """Raises the reason why the broker closed the connection, if it refused one of the frames."""
         for receipt in receipts:
-            if isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON) and receipt.refused:
-                raise receipt.refused from None
+            known = isinstance(self._reason, MessageRefusedError) and receipt.wait(_SOON)
+            if known and not isinstance(receipt.error, UnknownOutcomeError | None):
+                raise receipt.error from None
 
     def _withdraw(self, receipts: Iterable[str]) -> bool:
         """Removes receipts; returns whether any was open."""
         with self._lock:
             open_ones = [self._receipts.pop(number, None) for number in receipts]
         return any(open_ones)
-
-    def _unknown(self) -> UnknownOutcomeError:
-        return UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
 
     def _login(self) -> dict[str, str]:
         options = self._options
@@ -378,7 +366,8 @@ class Link:
             waiting = [self._connected, *self._receipts.values()]
             self._receipts.clear()
         for receipt in waiting:
-            receipt.settle(receipt.refused or refused, lost=True)
+            unknown = UnknownOutcomeError(f"{self.lost}; no receipt came: the outcome is unknown")
+            receipt.settle(receipt.error or refused or unknown)
         self._on_lost(self)
 
 

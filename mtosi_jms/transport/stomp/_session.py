@@ -204,10 +204,10 @@ class StompSession(BufferedSession[Entry, Feed]):
     def _roll_back(self) -> None:
         self._sends.clear()
         self._begun.abort(time.monotonic() + self.channel.options.send_timeout)
-        feeds = dict.fromkeys(one.subscription.feed for one in list(self.unsettled) if one.uncommitted)
+        feeds = dict.fromkeys(one.feed for one in list(self.unsettled) if one.uncommitted)
         if feeds:  # the broker takes no other acknowledgement of these: it has to deliver them again
             with self.lock:
-                self.channel.note_returned(one for one in self.unsettled if one.subscription.feed in feeds)
+                self.channel.note_returned(one for one in self.unsettled if one.feed in feeds)
             self.channel.renew(feeds)
         self._give_back(list(self.unsettled))
 
@@ -223,20 +223,20 @@ class StompSession(BufferedSession[Entry, Feed]):
             self.channel.acknowledge(entries)
 
     def _kept(self, entry: Entry) -> None:
-        self.make_room(entry.subscription.feed)
+        self.make_room(entry.feed)
 
     def make_room(self, feed: Feed) -> None:
         """Has the broker send more messages if the window is full of unacknowledged ones."""
         if self.transacted:
             with self.lock:
                 unacknowledged = [one for one in self.unsettled if not one.uncommitted]
-                held = [one for one in unacknowledged if not one.subscription.feed.spec.destination.is_topic]
+                held = [one for one in unacknowledged if not one.feed.spec.destination.is_topic]
             if len(held) >= self.channel.options.prefetch:
                 self._begun.acknowledge(held)
         self.channel.widen(feed)
 
-    def _note_returned(self, entry: Entry) -> None:
-        self.channel.note_returned([entry])  # where it waits here, the broker may still have it back
+    def _note_returned(self, entries: Sequence[Entry]) -> None:
+        self.channel.note_returned(entries)  # where it waits here, the broker may still have it back
 
     def _end_feed(self, feed: Feed, deadline: float, *, returns: bool = False) -> None:
         self.channel.unsubscribe(feed, deadline)
@@ -244,19 +244,9 @@ class StompSession(BufferedSession[Entry, Feed]):
             self._feeds.pop(feed, None)
 
     def _end(self, deadline: float) -> None:
-        """Gives back all messages except the one of a running listener, which acknowledges it when it returns."""
         self._sends.clear()
         self._begun.end(deadline)
-        with self.lock:
-            returned = [one for one in self.unsettled if one is not self._listened]
-            self.channel.note_returned(returned)
-            listened = None if self._listened is None else self._listened.subscription.feed
-        for feed in list(self._feeds):
-            if feed is not listened:
-                self._end_feed(feed, deadline)
-        with self.lock:
-            for entry in returned:
-                self.remove_unsettled(entry)
+        super()._end(deadline)
 
 
 class StompConnection(ConnectionCore):

@@ -64,8 +64,8 @@ class Subscription:
 
 
 @dataclass(slots=True, eq=False)
-class Entry(BufferedEntry):
-    """A message that is not acknowledged; `uncommitted`: but in a transaction that is not committed."""
+class Entry(BufferedEntry[Feed]):
+    """A received message; `uncommitted`: acknowledged in a transaction that is not committed."""
 
     subscription: Subscription
     link: Link
@@ -75,13 +75,6 @@ class Entry(BufferedEntry):
     @property
     def is_stale(self) -> bool:
         return self.link is not self.subscription.link
-
-    @property
-    def comes_again(self) -> bool:
-        return self.is_stale and self.subscription.feed.returns
-
-    def again(self) -> Entry:
-        return Entry(self.message.again(), self.subscription, self.link, self.ack)
 
     def acknowledgement(self) -> Frame:
         return "ACK", {"id": self.ack}, b""
