@@ -19,7 +19,7 @@ from mtosi_jms.cli.log import add_log
 from mtosi_jms.jms import NamingContext
 from mtosi_jms.masking import passwords_in
 from mtosi_jms.registry import registered_module
-from mtosi_jms.transport import Connection, connect, login, provider_url, settings
+from mtosi_jms.transport import Connection, connect, provider_url, settings
 
 __all__ = [
     "add_login",
@@ -52,7 +52,7 @@ def add_login(parser: argparse.ArgumentParser) -> None:
         "--url",
         help="JMS provider: stomp://host:61613, jvm:... for a Java client such as IBM MQ's, or jndi:NAME for a "
         "connection factory in --names; default from "
-        f"{login.URL}, else from {settings.FILE}",
+        f"{settings.URL}, else from {settings.FILE}",
     )
     group.add_argument(
         "--environment",
@@ -61,13 +61,13 @@ def add_login(parser: argparse.ArgumentParser) -> None:
         help=f"environment of {settings.FILE}; default from {settings.ENVIRONMENT}, else the one that the file names",
     )
     group.add_argument("--names", metavar="FILE", help="naming context: jndi.properties or TOML")
-    group.add_argument("--user", help=f"user to log in as, in place of the URL's; default from {login.USER}")
+    group.add_argument("--user", help=f"user to log in as, in place of the URL's; default from {settings.USER}")
     group.add_argument(
         "--password-file",
         type=local,
         metavar="FILE",
-        help=f"file whose first line is the password; default from {login.PASSWORD}, or from the file that "
-        f"{login.PASSWORD_FILE} names",
+        help=f"file whose first line is the password; default from {settings.PASSWORD}, or from the file that "
+        f"{settings.PASSWORD_FILE} names",
     )
     group.add_argument("--client-id", metavar="ID", help="client id of the connection")
 
@@ -83,7 +83,7 @@ def find_provider(args: argparse.Namespace) -> None:
     found = settings.provider(args.url, environment=args.environment, names=args.names, given=given)
     args.url, args.names, args.provider_options = found.url, found.names, found.options
     if args.url is None and args.provider_required:
-        ways = f"give --url, set {login.URL}, or name one in {settings.FILE}"
+        ways = f"give --url, set {settings.URL}, or name one in {settings.FILE}"
         raise argparse.ArgumentError(None, f"no JMS provider: {ways}")
 
 
@@ -122,7 +122,7 @@ def mask_url(url: str) -> None:
 def _password(file: Path | None) -> dict[str, Any]:
     """The option with the password; standard input is read here, at once."""
     if file is not None and str(file) == "-":
-        return {"password": login.first_line(sys.stdin.readline(), "-")}
+        return {"password": settings.first_line(sys.stdin.readline(), "-")}
     return {"password_file": file}
 
 
@@ -130,7 +130,7 @@ def password_of(file: Path) -> str:
     """The password of another login than the provider's: the first line of a file, or of standard input for `-`. Raises
     ConfigError: the file cannot be read, or its first line is empty."""
     given = _password(file)
-    return str(given["password"]) if "password" in given else login.password_in(file)
+    return str(given["password"]) if "password" in given else settings.password_in(file)
 
 
 def mask_in_title(secrets: Iterable[str]) -> bool:

@@ -40,7 +40,7 @@ from mtosi_jms.stubs.nrb.rscavc import ResourceAttributeValueChange
 from mtosi_jms.stubs.nrb.rscoc import ResourceObjectCreation
 from mtosi_jms.stubs11.ns_tmf854_v1.types import name as name11
 from mtosi_jms.stubs11.ns_tmf854_v1_ws.managed_element_mgr import ManagedElementMgr
-from mtosi_jms.transport import Connection, connect, login
+from mtosi_jms.transport import Connection, connect, settings
 
 if TYPE_CHECKING:
     from mtosi_jms.spark.jobs import IngestResult
@@ -84,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--url",
         default="memory:",
-        help=f"JMS provider (memory:); a broker's login comes from {login.USER} and {login.PASSWORD}, or from the file "
-        f"that {login.PASSWORD_FILE} names",
+        help=f"JMS provider (memory:); a broker's login comes from {settings.USER} and {settings.PASSWORD}, or from "
+        f"the file that {settings.PASSWORD_FILE} names",
     )
     add_release(parser)
     parser.add_argument("--out", type=local, default=Path("out/demo"), help="folder for all results (out/demo)")

@@ -13,7 +13,7 @@ from mtosi_jms.cli.arguments import is_loopback, local, positive, seconds
 from mtosi_jms.cli.stopping import Stop
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, TransportError
-from mtosi_jms.transport.login import warn_if_others_may_read
+from mtosi_jms.transport.settings import warn_if_others_may_read
 
 if TYPE_CHECKING:
     from mtosi_jms.gateway import Endpoint, HttpOptions, HttpServer, WsdlFiles

@@ -32,8 +32,7 @@ from mtosi_jms.transport._completion import AsyncSender, CompletionListener, Sen
 from mtosi_jms.transport._descriptor import ALL_CAPABILITIES, Capability, ConnectionMetadata
 from mtosi_jms.transport._options import ConnectOptions
 from mtosi_jms.transport._threads import Backoff, Wakeup, close_aside, dropped, is_open
-from mtosi_jms.transport.login import URL
-from mtosi_jms.transport.settings import FILE, provider
+from mtosi_jms.transport.settings import FILE, URL, provider
 
 __all__ = [
     "ALL_CAPABILITIES",

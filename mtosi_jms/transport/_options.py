@@ -13,7 +13,7 @@ from mtosi_jms.binding.table2 import restore
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport._completion import COMPLETION_TIMEOUT, CompletionErrorHook, SendRules
 from mtosi_jms.transport._descriptor import check_jms_version
-from mtosi_jms.transport.login import with_login
+from mtosi_jms.transport.settings import with_login
 
 
 class Check(NamedTuple):

@@ -13,8 +13,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport.login import VARIABLES
-from mtosi_jms.transport.settings import CONFIG, ENVIRONMENT, provider
+from mtosi_jms.transport.settings import CONFIG, ENVIRONMENT, VARIABLES, provider
 
 SECRET = "hunter2-in-the-file"
 

@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.broker import KINDS
 from mtosi_jms.cli import parser_for
-from mtosi_jms.transport import login
+from mtosi_jms.transport import settings
 
 yaml = pytest.importorskip("yaml", reason="the documentation's tools have it")
 
@@ -30,12 +30,12 @@ def test_every_port_is_one_of_loopback() -> None:
 def test_no_login_stands_in_it() -> None:
     for name, service in FILE["services"].items():
         given = dict(service["environment"])
-        assert (given.pop(login.URL, None) is not None) == (name in OURS)
-        assert set(given) == {login.USER, login.PASSWORD}
+        assert (given.pop(settings.URL, None) is not None) == (name in OURS)
+        assert set(given) == {settings.USER, settings.PASSWORD}
         for variable, value in given.items():
             assert value == f"${{{variable}:?set {variable}}}"  # compose ends where the variable is absent or empty
     (create,) = FILE["services"]["artemis"]["command"]
-    assert re.findall(r"--(?:user|password) (\S+)", create) == [f'"$${login.USER}"', f'"$${login.PASSWORD}"']
+    assert re.findall(r"--(?:user|password) (\S+)", create) == [f'"$${settings.USER}"', f'"$${settings.PASSWORD}"']
     assert ":-" not in TEXT
     assert FILE["secrets"] == {"console": {"environment": "MTOSI_CONSOLE_TOKEN"}}
 

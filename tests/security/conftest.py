@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from mtosi_jms.cli import main
-from mtosi_jms.transport import login
+from mtosi_jms.transport import settings
 
 MARK = "S3cr3t-Mark"
 
@@ -41,7 +41,7 @@ def mark() -> str:
 @pytest.fixture
 def no_login(monkeypatch: pytest.MonkeyPatch) -> None:
     """No login in the environment."""
-    for name in login.VARIABLES:
+    for name in settings.VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 

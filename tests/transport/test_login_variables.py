@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.transport import login
+from mtosi_jms.transport import settings
 
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in login.VARIABLES:
+    for name in settings.VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -25,15 +25,15 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_nobody_says_is_empty() -> None:
-    assert login.with_login({"prefetch": 3}) == {"prefetch": 3, "user": "", "password": "", "ca_file": ""}
-    assert login.url_from_environment() is None
+    assert settings.with_login({"prefetch": 3}) == {"prefetch": 3, "user": "", "password": "", "ca_file": ""}
+    assert settings.url_from_environment() is None
 
 
-@pytest.mark.parametrize("name", login.VARIABLES)
+@pytest.mark.parametrize("name", settings.VARIABLES)
 def test_an_empty_variable_counts_as_absent(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "")
-    assert login.with_login({}) == {"user": "", "password": "", "ca_file": ""}
-    assert login.url_from_environment() is None
+    assert settings.with_login({}) == {"user": "", "password": "", "ca_file": ""}
+    assert settings.url_from_environment() is None
 
 
 @pytest.mark.parametrize("content", [b"", b"\nsecond", b"\xff s3cret"])
@@ -41,14 +41,14 @@ def test_a_password_file_without_a_password(tmp_path: Path, content: bytes) -> N
     wrong = tmp_path / "password"
     wrong.write_bytes(content)
     with pytest.raises(ConfigError, match="password file") as caught:
-        login.with_login({"password_file": str(wrong)})
+        settings.with_login({"password_file": str(wrong)})
     assert caught.value.__cause__ is None  # an error of decoding would hold what the file holds
     assert "s3cret" not in str(caught.value)
 
 
 def test_a_password_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
-        login.password_in(tmp_path / "none")
+        settings.password_in(tmp_path / "none")
 
 
 def test_no_other_variable_of_the_provider_is_read_anywhere(root: Path) -> None:
@@ -60,9 +60,9 @@ def test_no_other_variable_of_the_provider_is_read_anywhere(root: Path) -> None:
         if path.suffix in (".py", ".md") and "stubs" not in path.parts
         for name in named.findall(path.read_text(encoding="utf-8"))
     }
-    assert {name for _, name in found} == set(login.VARIABLES)
-    quoted = re.compile(rf'"(?:{"|".join(login.VARIABLES)})"')
+    assert {name for _, name in found} == set(settings.VARIABLES)
+    quoted = re.compile(rf'"(?:{"|".join(settings.VARIABLES)})"')
     readers = [
         path.name for path in (root / "mtosi_jms").rglob("*.py") if quoted.search(path.read_text(encoding="utf-8"))
     ]
-    assert readers == ["login.py"]
+    assert readers == ["settings.py"]

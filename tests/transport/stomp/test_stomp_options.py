@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.transport import connect
-from mtosi_jms.transport.login import VARIABLES
+from mtosi_jms.transport.settings import VARIABLES
 from mtosi_jms.transport.stomp import Address, StompOptions, parse_url
 
 
