@@ -20,12 +20,16 @@ from typing import Any, Final, Protocol, TypeAlias
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
-from mtosi_jms.jms._jndi import FACTORY, dynamic, read_jndi, read_properties
+from mtosi_jms.jms._jndi import FACTORY, dynamic, qpid_destination, read_properties, split_options
 from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 from mtosi_jms.masking import MASK, shown_half_made
 
 _LOGIN: Final = re.compile(r"^([^:@]*):[^@]*@")
 _NEAR: Final = 3
+_PROVIDER_URL: Final = "java.naming.provider.url"
+_INITIAL_FACTORY: Final = "java.naming.factory.initial"
+_ACTIVEMQ: Final = "org.apache.activemq.jndi."
+_DEFAULT_FACTORIES: Final = "ConnectionFactory, QueueConnectionFactory, TopicConnectionFactory"
 
 NameTable: TypeAlias = Mapping[str, "Destination | str | Mapping[str, str]"]
 NamesSource: TypeAlias = "NamingContext | NameTable | str | os.PathLike[str] | None"
@@ -131,16 +135,14 @@ class NamingContext:
             ConfigError: an entry has no physical name, or an address that says neither queue nor topic, or one name
                 stands for two destinations. The error names the line.
         """
-        context, entries = cls(), read_jndi(text)
-        for line, name, destination in entries.destinations:
+        context = cls()
+        for line, key, value in read_properties(text):
+            context.properties[key] = value
             try:
-                context.bind(name, destination)
+                context._take(key, value.strip())
             except ConfigError as exc:
                 raise ConfigError(f"line {line}: {exc}") from exc
-        context._factories.update(entries.factories)
-        context.environment.update(entries.environment)
-        context.properties.update({key: value for _, key, value in read_properties(text)})
-        context.options.update(entries.options)
+        context._add_activemq_factories()
         return context
 
     def with_backends(self, *backends: NameBackend) -> NamingContext:
@@ -256,6 +258,29 @@ class NamingContext:
             raise
         except ConfigError as exc:
             raise NamingError(shown(text), str(exc)) from exc
+
+    def _take(self, key: str, value: str) -> None:
+        """Takes an entry of a `jndi.properties`."""
+        prefix, _, name = key.partition(".")
+        kind = prefix.lower()
+        if not name or kind not in (*ADMINISTERED, FACTORY, "destination"):
+            self.environment[key] = value
+        elif value and kind == "destination":
+            self.bind(name, qpid_destination(name, value))
+        else:
+            physical, options = split_options(value) if kind in ADMINISTERED else (value, {})
+            self._bind_table(kind, {name: physical})
+            if options:
+                self.options[name] = options
+
+    def _add_activemq_factories(self) -> None:
+        known = self.environment
+        of_activemq = known.get(_INITIAL_FACTORY, "").startswith(_ACTIVEMQ)
+        listed = known.get("connectionFactoryNames", _DEFAULT_FACTORIES if of_activemq else "")
+        for name in filter(None, map(str.strip, listed.split(","))):
+            own = known.get(f"connection.{name}.brokerURL") or known.get(f"connection.{name}.{_PROVIDER_URL}")
+            if url := own or known.get(_PROVIDER_URL):
+                self._factories.setdefault(name, url)
 
     def _bind_table(self, kind: str, table: Mapping[str, str]) -> None:
         for name, value in table.items():

@@ -290,30 +290,14 @@ def _comparison(node: Comparison) -> Condition:
 def _with_literal(sign: str, name: str, literal: Literal) -> Condition:
     """Return the comparison of a property with a literal: the common case, with fewer type checks."""
     compare, wanted = COMPARISONS[sign], literal.value
-    if literal.kind is Kind.STRING:
-        return _text_equal(name, str(wanted)) if sign == "=" else _text_unequal(name, str(wanted))
+    if literal.kind is Kind.STRING and sign == "=":
+        compare = operator.eq
 
     def comparison(get: Lookup) -> Truth:
         value = get(name)
         return None if value is None else compare(value, wanted)
 
     return comparison
-
-
-def _text_equal(name: str, text: str) -> Condition:
-    def equal(get: Lookup) -> Truth:
-        value = get(name)
-        return None if value is None else value == text
-
-    return equal
-
-
-def _text_unequal(name: str, text: str) -> Condition:
-    def unequal(get: Lookup) -> Truth:
-        value = get(name)
-        return None if value is None else isinstance(value, str) and value != text
-
-    return unequal
 
 
 def _between(node: Between) -> Condition:

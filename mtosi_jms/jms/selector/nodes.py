@@ -93,14 +93,12 @@ class Pattern:
         return (*done, tuple(segment))
 
     def matcher(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a text matches."""
-        first, *rest = self.segments()
-        if not rest:
-            return _whole(first)
-        *middle, last = rest
-        if not any(middle) and None not in (*first, *last):
-            return _ends(_text(first), _text(last))
-        return _gaps(first, [part for part in middle if part], last)
+        """Return a function that tells whether a text matches. What is between two `%` is taken at its first place,
+        which leaves the most text for the rest, and at no other, so that nothing backtracks."""
+        first, *rest = ("".join("." if one is None else re.escape(one) for one in some) for some in self.segments())
+        middle = "".join(f"(?>.*?{part})" for part in rest[:-1] if part)
+        full = re.compile(f"{first}{middle}.*{rest[-1]}" if rest else first, re.DOTALL).fullmatch
+        return lambda text: full(text) is not None
 
 
 def escaped(text: str, escape: str) -> str:
@@ -108,51 +106,6 @@ def escaped(text: str, escape: str) -> str:
     for special in (escape, "%", "_"):
         text = text.replace(special, escape + special)
     return text
-
-
-def _text(segment: Segment) -> str:
-    return "".join(character or "" for character in segment)
-
-
-def _regex(segment: Segment) -> re.Pattern[str]:
-    """Return the regular expression of a segment. It has a fixed length, so it does not backtrack."""
-    return re.compile("".join("." if one is None else re.escape(one) for one in segment), re.DOTALL)
-
-
-def _whole(segment: Segment) -> Callable[[str], bool]:
-    if None not in segment:
-        return _text(segment).__eq__
-    full = _regex(segment).fullmatch
-    return lambda text: full(text) is not None
-
-
-def _ends(head: str, tail: str) -> Callable[[str], bool]:
-    if not tail:
-        return lambda text: text.startswith(head)
-    least = len(head) + len(tail)
-    return lambda text: len(text) >= least and text.startswith(head) and text.endswith(tail)
-
-
-def _gaps(first: Segment, middle: list[Segment], last: Segment) -> Callable[[str], bool]:
-    """Return a matcher that takes each middle segment at its first match, which leaves the most text for the others."""
-    head, tail, searches = _regex(first).match, _regex(last).fullmatch, [_regex(part).search for part in middle]
-    width, least = len(last), len(first) + len(last)
-
-    def matches(text: str) -> bool:
-        if len(text) < least or head(text) is None:
-            return False
-        stop = len(text) - width
-        if tail(text, stop) is None:
-            return False
-        start = len(first)
-        for search in searches:
-            found = search(text, start, stop)
-            if found is None:
-                return False
-            start = found.end()
-        return True
-
-    return matches
 
 
 MAX_DEPTH: Final = BOUNDS.selector_depth
@@ -177,16 +130,18 @@ EQUALITY: Final = frozenset({"=", "<>"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:
-    """The base of all nodes: their place in the text, and how deep the nodes inside of them are nested."""
+    """The base of all nodes: their place in the text, and how deep the nodes inside of them are nested. `wanted`: the
+    kind of those, and how an error names their place."""
 
+    wanted: ClassVar[tuple[Kind, str]] = Kind.ANY, ""
     position: int = 0
     depth: int = field(default=0, init=False)
 
-    def _want(self, kind: Kind = Kind.ANY, place: str = "") -> None:
-        """Check the kind of the nodes inside of this one, and how deep they are nested."""
+    def __post_init__(self) -> None:
+        kind, place = self.wanted
         inner = tuple(children(self))
         for node in inner:
-            _require(kind, node, place)
+            _require(kind, node, place.format(self))
         depth = 1 + max((node.depth for node in inner), default=-1)
         if depth > MAX_DEPTH:
             raise SelectorError(f"expressions nested more than {MAX_DEPTH} deep", self.position)
@@ -233,23 +188,19 @@ class Identifier(_Node):
 class Sign(_Value):
     """`-operand` or `+operand`."""
 
+    wanted: ClassVar = Kind.NUMBER, "behind {0.sign}"
     sign: SignWord
     operand: Node
-
-    def __post_init__(self) -> None:
-        self._want(Kind.NUMBER, f"behind {self.sign}")
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(_Value):
     """`left sign right`, of numbers."""
 
+    wanted: ClassVar = Kind.NUMBER, "beside {0.sign}"
     sign: ArithmeticSign
     left: Node
     right: Node
-
-    def __post_init__(self) -> None:
-        self._want(Kind.NUMBER, f"beside {self.sign}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +212,10 @@ class Comparison(_Condition):
     right: Node
 
     def __post_init__(self) -> None:
-        place = f"beside {self.sign}, for texts and booleans have no order"
-        self._want(Kind.ANY if self.sign in EQUALITY else Kind.NUMBER, place)
+        super(Comparison, self).__post_init__()
+        if self.sign not in EQUALITY:
+            for node in (self.left, self.right):
+                _require(Kind.NUMBER, node, f"beside {self.sign}, for texts and booleans have no order")
         left, right = self.left.kind, self.right.kind
         if len({left, right} - {Kind.ANY}) > 1:
             raise SelectorError(f"{left.value} compared with {right.value} is never true", self.right.position)
@@ -272,13 +225,11 @@ class Comparison(_Condition):
 class Between(_Condition):
     """`operand [NOT] BETWEEN low AND high`."""
 
+    wanted: ClassVar = Kind.NUMBER, "of BETWEEN"
     operand: Node
     low: Node
     high: Node
     negated: bool = False
-
-    def __post_init__(self) -> None:
-        self._want(Kind.NUMBER, "of BETWEEN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +240,6 @@ class Like(_Condition):
     pattern: Pattern
     negated: bool = False
 
-    def __post_init__(self) -> None:
-        self._want()
-
 
 @dataclass(frozen=True, slots=True)
 class In(_Condition):
@@ -301,9 +249,6 @@ class In(_Condition):
     values: tuple[str, ...]
     negated: bool = False
 
-    def __post_init__(self) -> None:
-        self._want()
-
 
 @dataclass(frozen=True, slots=True)
 class IsNull(_Condition):
@@ -312,29 +257,22 @@ class IsNull(_Condition):
     identifier: Identifier
     negated: bool = False
 
-    def __post_init__(self) -> None:
-        self._want()
-
 
 @dataclass(frozen=True, slots=True)
 class Not(_Condition):
     """`NOT operand`."""
 
+    wanted: ClassVar = Kind.BOOLEAN, "behind NOT"
     operand: Node
-
-    def __post_init__(self) -> None:
-        self._want(Kind.BOOLEAN, "behind NOT")
 
 
 @dataclass(frozen=True, slots=True)
 class Junction(_Condition):
     """Two or more terms joined by AND or by OR; made by `join`."""
 
+    wanted: ClassVar = Kind.BOOLEAN, "beside {0.word}"
     word: JunctionWord
     terms: tuple[Node, ...]
-
-    def __post_init__(self) -> None:
-        self._want(Kind.BOOLEAN, f"beside {self.word}")
 
 
 Node: TypeAlias = Literal | Identifier | Sign | Arithmetic | Comparison | Between | Like | In | IsNull | Not | Junction
