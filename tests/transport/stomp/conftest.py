@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -81,6 +83,28 @@ def broker(request: pytest.FixtureRequest) -> BrokerProcess:
     """Each broker in turn, one for all tests."""
     found: BrokerProcess = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two authorities, a broker's certificate (127.0.0.1) and a client's of one, a client's of the other, with keys."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make certificates with")
+    folder = tmp_path_factory.mktemp("files")
+
+    def run(text: str) -> None:
+        subprocess.run(["openssl", *text.split()], cwd=folder, check=True, capture_output=True)
+
+    (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+    make = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj"
+    for name in ("ca", "other"):
+        signs = "-x509 -days 2 -addext keyUsage=keyCertSign,cRLSign"
+        run(f"{make} /CN={name} {signs} -keyout {name}.key -out {name}.pem")
+    for name, by in (("broker", "ca"), ("client", "ca"), ("stranger", "other")):
+        run(f"{make} /CN={name} -keyout {name}.key -out {name}.csr")
+        sign = f"x509 -req -days 2 -in {name}.csr -CA {by}.pem -CAkey {by}.key -CAcreateserial -out {name}.pem"
+        run(f"{sign} -extfile san" if name == "broker" else sign)
+    return folder
 
 
 @pytest.fixture

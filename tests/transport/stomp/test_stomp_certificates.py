@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
 import subprocess
@@ -20,28 +19,13 @@ PASSWORD = "of-the-key"
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two authorities, a broker's and a client's certificate of one, a client's of the other, and keys."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl to make certificates with")
-    folder = tmp_path_factory.mktemp("files")
-
-    def run(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
-    make = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj"]
-    for name in ("ca", "other"):
-        signs = ["-x509", "-days", "2", "-addext", "keyUsage=keyCertSign,cRLSign"]
-        run(*make, f"/CN={name}", *signs, "-keyout", f"{name}.key", "-out", f"{name}.pem")
-    for name, by in (("broker", "ca"), ("client", "ca"), ("stranger", "other")):
-        run(*make, f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        sign = f"x509 -req -days 2 -in {name}.csr -CA {by}.pem -CAkey {by}.key -CAcreateserial -out {name}.pem"
-        run(*sign.split(), *(["-extfile", "san"] if name == "broker" else []))
-    run(*f"ec -in client.key -aes256 -passout pass:{PASSWORD} -out locked.key".split())
-    (folder / "both.pem").write_bytes((folder / "client.pem").read_bytes() + (folder / "locked.key").read_bytes())
-    (folder / "text.pem").write_text("no certificate")
-    return folder
+def files(files: Path) -> Path:
+    """A key with a password too, that with its certificate, and what is no certificate."""
+    locked = f"ec -in client.key -aes256 -passout pass:{PASSWORD} -out locked.key"
+    subprocess.run(["openssl", *locked.split()], cwd=files, check=True, capture_output=True)
+    (files / "both.pem").write_bytes((files / "client.pem").read_bytes() + (files / "locked.key").read_bytes())
+    (files / "text.pem").write_text("no certificate")
+    return files
 
 
 @pytest.fixture(params=[ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])

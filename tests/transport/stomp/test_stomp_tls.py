@@ -17,64 +17,33 @@ from mtosi_jms.transport import AckMode
 
 pytestmark = pytest.mark.broker
 SECRET = "of-the-stores"
-KEY = "-newkey ec -pkeyopt ec_paramgen_curve:P-256"
-
-
-def _files(name: str, kind: str) -> list[str]:
-    return ["-keyout", f"{name}.key", "-out", f"{name}.{kind}"]
-
-
-class Certificates:
-    """An authority, the broker's certificate for 127.0.0.1, a client's, and another authority that signed neither."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name in ("ca", "other"):
-            make = f"req -x509 {KEY} -nodes -days 2 -subj /CN={name} -addext keyUsage=keyCertSign,cRLSign"
-            self._openssl(*make.split(), *_files(name, "pem"))
-        (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
-        for name, extra in (("broker", ["-extfile", "san"]), ("client", [])):
-            self._openssl(
-                *f"req {KEY} -nodes -subj /CN={name}".split(),
-                *_files(name, "csr"),
-            )
-            sign = f"x509 -req -days 2 -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {name}.pem".split()
-            self._openssl(*sign, *extra)
-        store = f"pkcs12 -export -in broker.pem -inkey broker.key -out broker.p12 -passout pass:{SECRET}".split()
-        self._openssl(*store)
-        trust = "keytool -importcert -noprompt -alias ca -file ca.pem -keystore trust.p12 -storetype PKCS12 -storepass"
-        subprocess.run([*trust.split(), SECRET], cwd=folder, check=True, capture_output=True)
-        self.stores = KeyStores(folder / "broker.p12", folder / "trust.p12", SECRET)
-
-    def __call__(self, name: str) -> str:
-        return str(self.folder / name)
-
-    def _openssl(self, *arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    missing = [tool for tool in ("openssl", "keytool") if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"no {', '.join(missing)} to make certificates with")
-    return Certificates(tmp_path_factory.mktemp("certificates"))
+def stores(files: Path) -> KeyStores:
+    """What the broker shows, and the authority of the clients that it takes."""
+    if shutil.which("keytool") is None:
+        pytest.skip("no keytool to make stores with")
+    trust = f"-alias ca -file ca.pem -keystore trust.p12 -storetype PKCS12 -storepass {SECRET}"
+    for command in (
+        f"openssl pkcs12 -export -in broker.pem -inkey broker.key -out broker.p12 -passout pass:{SECRET}",
+        f"keytool -importcert -noprompt {trust}",
+    ):
+        subprocess.run(command.split(), cwd=files, check=True, capture_output=True)
+    return KeyStores(files / "broker.p12", files / "trust.p12", SECRET)
 
 
 @pytest.fixture(scope="module", params=["activemq", pytest.param("artemis", marks=pytest.mark.endurance)])
-def tls_broker(request: pytest.FixtureRequest, certificates: Certificates, start_module_broker: Any) -> BrokerProcess:
-    made: BrokerProcess = start_module_broker(request.param, protocols=["stomp+ssl"], tls=certificates.stores)
+def tls_broker(request: pytest.FixtureRequest, stores: KeyStores, start_module_broker: Any) -> BrokerProcess:
+    made: BrokerProcess = start_module_broker(request.param, protocols=["stomp+ssl"], tls=stores)
     return made
 
 
 @pytest.fixture
-def known(certificates: Certificates) -> dict[str, str]:
+def known(files: Path) -> dict[str, str]:
     """Options that get in."""
-    return {
-        "ca_file": certificates("ca.pem"),
-        "cert_file": certificates("client.pem"),
-        "key_file": certificates("client.key"),
-    }
+    names = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
+    return {option: str(files / name) for option, name in names.items()}
 
 
 @pytest.mark.endurance
@@ -146,11 +115,9 @@ def test_a_broker_that_stands_still(by_tls: Any, queue: Queue) -> None:
 
 
 @pytest.mark.obligation("SEC28")
-def test_an_authority_that_is_not_ours(
-    tls_broker: BrokerProcess, open_stomp: Any, known: Any, certificates: Any
-) -> None:
+def test_an_authority_that_is_not_ours(tls_broker: BrokerProcess, open_stomp: Any, known: Any, files: Path) -> None:
     with pytest.raises(TransportError, match=r"certificate is refused.*ca_file"):
-        open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known | {"ca_file": certificates("other.pem")})
+        open_stomp(tls_broker.endpoints.url("stomp+ssl"), **known | {"ca_file": str(files / "other.pem")})
 
 
 @pytest.mark.obligation("SEC28")
@@ -160,10 +127,10 @@ def test_a_certificate_of_another_host(tls_broker: BrokerProcess, open_stomp: An
 
 
 @pytest.mark.obligation("SEC28")
-def test_no_client_certificate(tls_broker: BrokerProcess, open_stomp: Any, certificates: Any) -> None:
+def test_no_client_certificate(tls_broker: BrokerProcess, open_stomp: Any, files: Path) -> None:
     """TLS 1.3 tells it late: there is a deadline all the same."""
     with pytest.raises(TransportError):
-        open_stomp(tls_broker.endpoints.url("stomp+ssl"), ca_file=certificates("ca.pem"), connect_timeout=5)
+        open_stomp(tls_broker.endpoints.url("stomp+ssl"), ca_file=files / "ca.pem", connect_timeout=5)
 
 
 @pytest.mark.obligation("SEC28")
