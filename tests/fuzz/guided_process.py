@@ -32,10 +32,8 @@ with atheris.instrument_imports(include=["mtosi_jms", "mtosi_codegen"], exclude=
     from mtosi_jms.stubs.nrf.me import ManagedElementType
     from mtosi_jms.xmlbind import XmlWarning
 
-sys.path.insert(0, str(Path(__file__).parent))
-guided_seeds: Any = importlib.import_module("guided_seeds")
-sys.path.insert(0, str(Path(__file__).parents[1]))
-cores: Any = importlib.import_module("cores")
+guided_seeds: Any = importlib.import_module("tests.fuzz.guided_seeds")
+cores: Any = importlib.import_module("tests.cores")
 PROFILE = BindingProfile(optional_fields=OPTIONAL_FIELDS, time_form="millis", severity_form="code")
 
 # An input may take this long, and the process this much memory, on the slowest machine that is used: more is a finding.

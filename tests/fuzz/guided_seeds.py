@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import random
 import re
 import sys
@@ -33,21 +32,10 @@ _PARSER: Final = etree.XMLParser(resolve_entities=False, no_network=True, huge_t
 _WORD: Final = re.compile(rb"[\w.:%/+-]{2,60}")
 
 
-def _module(path: Path) -> Any:
-    """A module of the tests, which are not a package."""
-    spec = importlib.util.spec_from_file_location(f"fuzz_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = found
-    spec.loader.exec_module(found)
-    return found
-
-
 def envelopes() -> list[bytes]:
     """Messages of every kind, and answers with an inventory."""
     network = Network(elements=2, ports=1, channels=1)
-    made = [bytes(seed) for seed in _module(TESTS / "fuzz" / "test_any_bytes.py").SEEDS]
+    made = [bytes(seed) for seed in importlib.import_module("tests.fuzz.test_any_bytes").SEEDS]
     bodies = (
         GetAllManagedElementsResponse(me_list=ManagedElementListType(me=list(network.managed_elements()))),
         GetInventoryResponse(inventory_data=InventoryEms(network).data([0])),
@@ -68,8 +56,8 @@ def documents(folder: Path) -> list[bytes]:
     write(folder / "bindcases", result.files)
     sys.path.insert(0, str(folder))
     importlib.import_module("bindcases")
-    doc = _module(TESTS / "xmlbind" / "conftest.py").doc
-    return [doc(case.xml) for case in _module(TESTS / "xmlbind" / "test_cases.py").CASES] + envelopes()
+    doc = importlib.import_module("tests.xmlbind.conftest").doc
+    return [doc(case.xml) for case in importlib.import_module("tests.xmlbind.test_cases").CASES] + envelopes()
 
 
 def sources() -> list[bytes]:
@@ -85,7 +73,7 @@ def sources() -> list[bytes]:
 def words(seeds: Iterable[bytes]) -> list[bytes]:
     """The dictionary: every word of the seeds, and what breaks documents."""
     found = {word for seed in seeds for word in _WORD.findall(seed)}
-    pieces = _module(TESTS / "fuzz" / "test_any_bytes.py").PIECES
+    pieces = importlib.import_module("tests.fuzz.test_any_bytes").PIECES
     return [*sorted(found), *(piece for piece in pieces if 0 < len(piece) <= 60), PART]
 
 
