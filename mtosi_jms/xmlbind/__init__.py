@@ -32,7 +32,6 @@ from mtosi_jms.xmlbind._parser import (
     HARDENED,
     XmlLimits,
     make_parser,
-    may_have_attributes,
     parse_xml,
     plain_doctype,
     read_document,
@@ -220,7 +219,6 @@ def decode(
     """
     if cls is not None and not hasattr(cls, "__xml__"):
         raise ConfigError(f"cls must be a generated class, not {cls!r}")
-    attributed = True
     if isinstance(data, etree._Element):
         element = without_comments(data)
     else:
@@ -229,9 +227,8 @@ def decode(
         if value is not None:
             return value
         element = parse_xml(raw, source=source, limits=limits)
-        attributed = may_have_attributes(raw, element)
     issues = Issues(strict=strict, found=warnings if warnings is not None else [], source=source)
-    return decode_root(element, cls, issues, attributed=attributed)
+    return decode_root(element, cls, issues)
 
 
 def encode(obj: Any) -> bytes:

@@ -167,11 +167,8 @@ _ODD_PREFIX = re.compile(r"xmlns:([^\s:]+): '.*' is not a valid URI\Z", re.DOTAL
 _DECLARATION = re.compile(r"^\ufeff?<\?xml\s[^>]*\?>")
 _ASCII_BASED = re.compile(r"utf-?8|(?:us-)?ascii|iso-?8859|latin|windows-", re.IGNORECASE)
 """Encodings in which the octets of ASCII characters are those of ASCII; for others the tree has to be checked."""
-_DECLARED = re.compile(rb"[ \t\r\n]xmlns(?::[^\s=<>\"'/]+)?\s*\Z")
-_LONGEST_PREFIX: Final = 64
 _EBCDIC: Final = "<?xm".encode("cp037")
 _SHORTEST_ELEMENT: Final = len("<a/>")
-_MOST_SIGNS: Final = 100
 
 
 # Do not set `collect_ids=False`: libxml2 would then load the external subset of a DTD, that is, files that a document
@@ -313,21 +310,6 @@ def refuse_nodes(raw: bytes, most: int, source: str | None = None) -> None:
         text = f"what looks like more than {most} elements and attributes is not well-formed"
         text = f"{text}: {expat.ErrorString(error.code)}"
         raise ForbiddenXmlError(text, source=source, line=error.lineno) from None
-
-
-def may_have_attributes(raw: bytes, root: etree._Element) -> bool:
-    """Whether a document may have attributes other than namespace declarations.
-
-    This is a fast check of its equals signs, as most documents have few of them.
-    """
-    if _ASCII_BASED.match(root.getroottree().docinfo.encoding or "") is None:
-        return True
-    at = raw.find(b"?>") if raw.startswith(b"<?xml ") else -1
-    for _ in range(_MOST_SIGNS):
-        at = raw.find(b"=", at + 1)
-        if at < 0 or _DECLARED.search(raw, max(at - _LONGEST_PREFIX, 0), at) is None:
-            return at >= 0
-    return True
 
 
 def _without_odd_prefixes(

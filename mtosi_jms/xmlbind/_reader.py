@@ -40,8 +40,6 @@ def decode_root(
     issues: Issues,
     package: str | None = None,
     scopes: Scopes | None = None,
-    *,
-    attributed: bool = True,
 ) -> Any:
     """Return the object of a root element.
 
@@ -50,13 +48,12 @@ def decode_root(
             `RawXml`.
         package: package that takes precedence over all others.
         scopes: of the document, if more than one of its elements is read.
-        attributed: whether elements may have attributes; True if unknown.
 
     Raises:
         DecodeError: in strict mode, at the first warning; in any mode if elements are nested too deep.
     """
     try:
-        return Reader(issues, attributed and bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
+        return Reader(issues, bool(_HAS_ATTRIBUTES(element)), scopes).root(element, cls, package)
     except RecursionError:
         raise DecodeError("nested too deep", source=issues.source, line=element.sourceline) from None
 
