@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from mtosi_codegen import cli_deploy, cli_proof, report
 from mtosi_codegen.pipeline import UNKNOWN, Result, generate
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
-from mtosi_jms.cli.arguments import local, nearest
-from mtosi_jms.cli.parsing import SHOWING, Parser, commands_of, complete, shown_as, write_manual
+from mtosi_jms.cli.arguments import SHOWING, Parser, commands_of, complete, local, nearest, shown_as, write_manual
 from mtosi_jms.cli.program import WRONG_USAGE, run_program
 from mtosi_jms.cli.terminal import problem, say, tell, waiting
 from mtosi_jms.cli.terminal import write as say_lines

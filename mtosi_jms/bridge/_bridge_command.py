@@ -47,9 +47,8 @@ from mtosi_jms.bridge.events import StructuredEvent
 from mtosi_jms.broker import default_channel_folder
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, selector, whole
-from mtosi_jms.cli.monitoring import add_monitor, monitored
 from mtosi_jms.cli.providers import add_provider, open_connection, password_of
-from mtosi_jms.cli.stopping import Stop, until_signalled
+from mtosi_jms.cli.running import Stop, add_monitor, monitored, until_signalled
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.jms import Destination, JmsMessage

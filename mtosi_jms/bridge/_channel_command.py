@@ -25,7 +25,7 @@ from mtosi_jms.broker import DevelopmentChannel, default_channel_folder, find_ch
 from mtosi_jms.broker.background import down_or_status
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, whole
-from mtosi_jms.cli.stopping import until_signalled
+from mtosi_jms.cli.running import until_signalled
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, EventError
 

@@ -21,8 +21,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import nearest
-from mtosi_jms.cli.parsing import SHOWING, Parser, complete, shown_as
+from mtosi_jms.cli.arguments import SHOWING, Parser, complete, nearest, shown_as
 from mtosi_jms.cli.program import WRONG_USAGE, run_program
 from mtosi_jms.registry import registered, registered_module
 

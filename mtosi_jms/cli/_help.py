@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import local
-from mtosi_jms.cli.parsing import commands_of, completed_by, write_manual
+from mtosi_jms.cli.arguments import commands_of, completed_by, local, write_manual
 from mtosi_jms.registry import registered
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from mtosi_jms.cli.arguments import nearest
-from mtosi_jms.cli.filling import fill_shape
+from mtosi_jms.cli.calls import fill_shape
 from mtosi_jms.errors import ConfigError, EncodeError
 from mtosi_jms.xmlbind import ClassTable, DistinguishedNameMixin, Field, Nil, RawXml, XmlObject
 

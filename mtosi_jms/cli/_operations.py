@@ -9,8 +9,7 @@ import argparse
 from typing import Any
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.cli.arguments import add_json, add_stubs
-from mtosi_jms.cli.parsing import completed_by
+from mtosi_jms.cli.arguments import add_json, add_stubs, completed_by
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.service import OperationInfo, ServiceInfo
 from mtosi_jms.service.registry import services_of

@@ -18,9 +18,8 @@ from mtosi_jms.binding import BindingProfile
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, rate, selector
 from mtosi_jms.cli.documents import error_text, landed_files, load, mapping_of, require_header, shown_value
-from mtosi_jms.cli.monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection
-from mtosi_jms.cli.stopping import INTERRUPTED, Stop, until_signalled
+from mtosi_jms.cli.running import INTERRUPTED, Stop, add_monitor, monitored, reached, until_signalled
 from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import MtosiError, NamingError, SpoolError, TransportError
 from mtosi_jms.jms import DUPLICATE_ID, JmsMessage, NamingContext

@@ -19,11 +19,19 @@ from mtosi_jms.cli import terminal
 from mtosi_jms.cli._contents import listed_in
 from mtosi_jms.cli._objects import fill, plain
 from mtosi_jms.cli._operations import operation_names
-from mtosi_jms.cli.arguments import add_release, add_stubs, add_validation, as_usage, count, rate, validation_of
+from mtosi_jms.cli.arguments import (
+    add_release,
+    add_stubs,
+    add_validation,
+    as_usage,
+    completed_by,
+    count,
+    rate,
+    validation_of,
+)
 from mtosi_jms.cli.calls import PreparedCall, Reply
 from mtosi_jms.cli.documents import error_text
 from mtosi_jms.cli.log import log_in_lines
-from mtosi_jms.cli.parsing import completed_by
 from mtosi_jms.cli.providers import add_provider, open_connection, time_limits
 from mtosi_jms.errors import ConfigError, MtosiFault, XmlError
 from mtosi_jms.exchange import Requestor

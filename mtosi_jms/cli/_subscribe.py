@@ -23,9 +23,8 @@ from mtosi_jms.cli.arguments import (
     selector,
     validation_of,
 )
-from mtosi_jms.cli.monitoring import add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection
-from mtosi_jms.cli.stopping import Stop, closing_at, until_signalled
+from mtosi_jms.cli.running import Stop, add_monitor, closing_at, monitored, reached, until_signalled
 from mtosi_jms.errors import ConfigError, IllegalStateError, TransportError
 from mtosi_jms.inventory import load_stubs
 from mtosi_jms.jms.display import shown_properties

@@ -16,7 +16,7 @@ from typing import Any, Final
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, local, positive, seconds, selector
 from mtosi_jms.cli.providers import add_provider, open_connection
-from mtosi_jms.cli.stopping import INTERRUPTED, Stop, until_signalled
+from mtosi_jms.cli.running import INTERRUPTED, Stop, until_signalled
 from mtosi_jms.cli.terminal import counted
 from mtosi_jms.errors import UnknownOutcomeError
 from mtosi_jms.jms import Destination, JmsMessage

@@ -18,16 +18,9 @@ _SEARCHED: Final = 200
 
 
 class Alarm(NamedTuple):
-    """One alarm.
-
-    Attributes:
-        cause: its probable cause; empty if no report has one.
-        severity: the last severity but CLEARED; CLEARED if only the clearing was seen.
-        raised_ms, cleared_ms: the times of the first report and of the one that clears it, milliseconds since 1970 UTC;
-            None if there was none.
-        changed_ms: the time of the last report.
-        number: of alarms in the order of their first reports.
-    """
+    """One alarm, by its number in the order of first reports. `severity`: the last one but CLEARED; CLEARED if only the
+    clearing was seen. `raised_ms`, `changed_ms`, `cleared_ms`: the times of the first report, the last one and the one
+    that clears it, milliseconds since 1970 UTC; None if there was none."""
 
     number: int
     object_name: str
@@ -51,11 +44,8 @@ class Worst(NamedTuple):
 class Alarms:
     """Alarms by their identity: object, layer, probable cause and its qualifier. For one thread at a time.
 
-    Reports may come late: one that is older than the last report of its alarm changes nothing.
-
-    Attributes:
-        left_out: alarms that were dropped, as there is room for only so many; cleared ones first.
-        unread: messages that were too large to be read for alarms.
+    Reports may come late: one that is older than the last report of its alarm changes nothing. There is room for only
+    so many; `left_out` counts those that were dropped, cleared ones first.
     """
 
     def __init__(self, most: int = BOUNDS.console_alarms) -> None:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import address, is_loopback, local, seconds
-from mtosi_jms.cli.monitoring import add_monitor, monitored
 from mtosi_jms.cli.providers import add_provider, mask_url, open_connection, password_of
-from mtosi_jms.cli.stopping import Stop, until_signalled
+from mtosi_jms.cli.running import Stop, add_monitor, monitored, until_signalled
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.gateway.serving import tokens_in, wait_for
 from mtosi_jms.masking import without_login

@@ -98,13 +98,8 @@ class Facts(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What the console reads in a message.
-
-    Attributes:
-        alarms: the values of each report of an alarm, times in milliseconds, by their properties (Table 4).
-        deleted: the same of each deletion of an object.
-        is_whole: whether the message was small enough to be read for its events.
-    """
+    """What the console reads in a message: the values of each report of an alarm and of each deletion of an object, by
+    their properties (Table 4), times in milliseconds. `is_whole`: whether it was small enough to be read for events."""
 
     facts: Facts
     alarms: tuple[Values, ...] = ()

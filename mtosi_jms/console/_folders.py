@@ -43,15 +43,8 @@ _SHORTEST: Final = 2.0
 
 
 class Ledger(NamedTuple):
-    """The ledger of a landing.
-
-    Attributes:
-        sequences: its lines, incomplete ones first.
-        rejects: files that hold no message.
-        messages: number of messages of each kind.
-        made_ms: when it was made, milliseconds since 1970 UTC.
-        problem: why there is no ledger; empty if there is one.
-    """
+    """The ledger of a landing: sequences, incomplete ones first, and the number of messages of each kind. `made_ms`:
+    milliseconds since 1970 UTC. `problem`: why there is no ledger; empty if there is one."""
 
     sequences: list[SequenceLine]
     rejects: list[RejectLine]
@@ -192,14 +185,8 @@ _ENDS: Final = ("aEnd", "zEnd")
 
 
 class Network:
-    """Elements and the links between them, which `read_network` and `read_tables` add.
-
-    Attributes:
-        named: the elements that were found.
-        objects: how many objects of each type were found.
-        note: what was not read; empty if everything was read.
-        problem: why there is no network; empty if there is one.
-    """
+    """Elements and the links between them, which `read_network` and `read_tables` add. `objects`: how many of each type
+    were found. `note`: what was not read. `problem`: why there is no network; empty if there is one."""
 
     def __init__(self, problem: str = "") -> None:
         self.named: set[str] = set()

@@ -93,16 +93,9 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The letters at one look.
-
-    Attributes:
-        letters: in the order of delivery, the first `BOUNDS.console_letters`.
-        total: how many wait there.
-        at_ms: when the look ended, milliseconds since 1970 UTC; None while the first one is under way.
-        problem: why there are none to show, or not all; empty if there are.
-        kinds, operations: how many letters have each, the most frequent first.
-        by_reason: the letters of each reason, the most frequent first.
-    """
+    """The letters at one look: the first `BOUNDS.console_letters` of `total`, in the order of delivery; by reason, the
+    most frequent first, and how many have each kind and operation. `at_ms`: when the look ended, milliseconds since
+    1970 UTC; None while the first one is under way. `problem`: why there are none to show, or not all."""
 
     letters: Sequence[Letter]
     total: int
@@ -461,21 +454,9 @@ class Plan(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """What was done, or is being done.
-
-    Attributes:
-        user: who confirmed it.
-        at_ms: when, milliseconds since 1970 UTC.
-        place: where the letters are.
-        total: number of letters that were confirmed.
-        done: number that are done.
-        stayed: number that stayed because they do not tell where they came from, or are in use.
-        held: number that are there, and that the provider did not hand out.
-        targets: how many went to each destination.
-        record: the folder that records the messages; None: there is none.
-        state: `runs`, `done`, `stopped` or `failed`; `undone`: it was taken back.
-        problem: why it failed, or why some stayed.
-    """
+    """What was done, or is being done, with so many letters in all. `user`: who confirmed it, at `at_ms`, milliseconds
+    since 1970 UTC. `stayed`: how many do not tell where they came from, or are in use; `held`: how many are there, and
+    the provider did not hand them out. `record`: the folder that records the messages. `undone`: it was taken back."""
 
     number: int
     action: Act | Literal["undo"]

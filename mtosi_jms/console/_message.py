@@ -36,6 +36,7 @@ NODES: Final = BOUNDS.console_tree
 TEXT: Final = BOUNDS.console_text
 """Most characters of an envelope that are shown."""
 _VALUE: Final = 2_000
+_NOTHING: Final = {"fields": (), "tree": (), "rows": (), "left_out": 0, "text": "", "cut": 0}
 _BODIES: Final = (clark(SOAP11, "Body"), clark(SOAP12, "Body"))
 _JMS: Final = {
     "message_id": "JMSMessageID",
@@ -62,29 +63,6 @@ class Node(NamedTuple):
     left_out: int
 
 
-class Shown(NamedTuple):
-    """A message as it is shown.
-
-    Attributes:
-        fields: names and texts of the fields of its MTOSI header.
-        left_out: number of elements of the body that are not shown.
-        rows: its leaves and attributes by their path, and their texts; the first `NODES`.
-        text: the document, indented, as XML or JSON; empty if there is none.
-        cut: number of its characters that are not shown.
-        problem: why there is no document to show; empty if there is one.
-    """
-
-    headers: list[tuple[str, str]]
-    properties: list[tuple[str, str, str]]
-    fields: list[tuple[str, str]]
-    tree: list[Node]
-    left_out: int
-    rows: list[tuple[str, str]]
-    text: str
-    cut: int
-    problem: str
-
-
 def seen_of(message: JmsMessage, where: str, at_ms: int) -> Seen:
     """A message that is read for one page."""
     return Seen(0, at_ms, "waiting", where, where, read_message(message).facts, message, len(message.body))
@@ -96,17 +74,19 @@ def message_answer(page: Render, request: Request, seen: Seen, **context: Any) -
     form = form if form in FORMS else "tree"
     if (wanted := request.query_params.get("download", "")) in ("xml", "json"):
         found = shown(seen, wanted, whole=True)
-        if found.text:
+        if found["text"]:
             name = re.sub(r"[^\w.-]", "_", seen.facts.correlation_id or str(seen.message.message_id or seen.number))[
                 :80
             ]
             headers = {"Content-Disposition": f'attachment; filename="{name}.{wanted}"'}
-            return Response(found.text, 200, headers, f"application/{wanted}")
+            return Response(found["text"], 200, headers, f"application/{wanted}")
     return page(request, "message", seen=seen, shown=shown(seen, form), form=form, forms=FORMS, **context)
 
 
-def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> Shown:
-    """Formats a message for the page, in one of `FORMS`. `whole`: without limit on the text."""
+def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> dict[str, Any]:
+    """What the page shows of a message in one of `FORMS`: headers and properties; of a body that is XML, the fields of
+    its MTOSI header, its tree, its leaves by their path (the first `NODES`) and the indented text, cut unless `whole`;
+    else why there is none."""
     message = seen.message
     headers = [("destination", seen.destination)] if seen.destination else []
     found = headers_of(message)
@@ -115,7 +95,7 @@ def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> Shown:
     properties = [(name, jms_type_name(value), _cut(masked[name])) for name, value in message.properties.items()]
     root, problem = _document(seen, message)
     if root is None:
-        return Shown(headers, sorted(properties), [], [], 0, [], "", 0, problem)
+        return {**_NOTHING, "headers": headers, "properties": sorted(properties), "problem": problem}
     mask_credentials(root)
     header = next(root.iter(*BY_TAG), None)
     body = next((child for child in root if child.tag in _BODIES), None)
@@ -128,17 +108,17 @@ def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> Shown:
     else:
         etree.indent(root)
         text = str(etree.tostring(root, encoding="unicode"))
-    return Shown(
-        headers=headers,
-        properties=sorted(properties),
-        fields=list(_fields(header)) if header is not None else [],
-        tree=tree,
-        left_out=builder.left_out,
-        rows=rows,
-        text=text if whole else text[:TEXT],
-        cut=max(len(text) - TEXT, 0),
-        problem="",
-    )
+    return {
+        "headers": headers,
+        "properties": sorted(properties),
+        "fields": [] if header is None else list(_fields(header)),
+        "tree": tree,
+        "left_out": builder.left_out,
+        "rows": rows,
+        "text": text if whole else text[:TEXT],
+        "cut": max(len(text) - TEXT, 0),
+        "problem": "",
+    }
 
 
 def _local(element: etree._Element) -> str:

@@ -121,14 +121,8 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """Where messages are seen.
-
-    Attributes:
-        trouble: what is wrong there now; empty: nothing.
-        since_ms: since when the trouble or its absence lasts, milliseconds since 1970 UTC.
-        total: number of messages seen there.
-        last_ms: when the last one was seen; 0: none.
-    """
+    """Where messages are seen. `trouble`: what is wrong there now, or empty: nothing, since `since_ms`. `total`: how
+    many were seen, the last one at `last_ms`; milliseconds since 1970 UTC, 0: none."""
 
     name: str
     trouble: str = ""
@@ -139,16 +133,9 @@ class Source:
 
 
 class Health(NamedTuple):
-    """How the console and what it watches are.
-
-    Attributes:
-        began_ms: when the console started, milliseconds since 1970 UTC.
-        sources: each with its messages a second.
-        roles: the metrics of applications by the name of their tap.
-        sizes: how many things are kept in memory, and the most there may be.
-        alarms_left_out: alarms that left memory.
-        alarms_unread: messages that were too large to be read for alarms.
-    """
+    """How the console, since `began_ms` (milliseconds since 1970 UTC), and what it watches are: each source with its
+    messages a second, the metrics of applications by the name of their tap, and how many things are kept in memory and
+    may be. `alarms_left_out`: alarms that left memory. `alarms_unread`: messages too large to be read for alarms."""
 
     began_ms: int
     sources: list[tuple[Source, float]]

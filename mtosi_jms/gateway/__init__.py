@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from mtosi_jms.gateway._access import Access, Throttled, address_of
     from mtosi_jms.gateway._endpoint import Endpoint, HttpOptions
     from mtosi_jms.gateway._forwarding import Forwarder, HttpPeer, Poster, iterator_operation
-    from mtosi_jms.gateway._iterators import Iterators, Store
     from mtosi_jms.gateway._server import Application, HttpServer
-    from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Request, Source
+    from mtosi_jms.gateway._sources import ByDispatcher, ByRequestor, Iterators, Request, Source, Store
     from mtosi_jms.gateway._wsdl import WsdlFiles
 
 __all__ = [
@@ -48,6 +47,4 @@ __all__ = [
     "iterator_operation",
 ]
 
-__getattr__ = names_from(
-    __name__, __all__, "_iterators", "_wsdl", "_sources", "_access", "_forwarding", "_endpoint", "_server"
-)
+__getattr__ = names_from(__name__, __all__, "_wsdl", "_sources", "_access", "_forwarding", "_endpoint", "_server")

@@ -1,8 +1,10 @@
-"""Bodies over HTTP: how much of one is taken, its compression and encoding, and the check against the schemas."""
+"""What both sides of HTTP share: how much of a body is taken, its compression and encoding, the check against the
+schemas, and TLS certificates from files."""
 
 from __future__ import annotations
 
 import logging
+import ssl
 import zlib
 from collections.abc import Mapping
 from email.message import Message
@@ -14,7 +16,7 @@ from lxml import etree
 
 from mtosi_jms.binding.profile import BodyCheck
 from mtosi_jms.bounds import BOUNDS
-from mtosi_jms.errors import ForbiddenXmlError
+from mtosi_jms.errors import ConfigError, ForbiddenXmlError
 from mtosi_jms.xmlbind import codec_named, declared_name, in_utf8, refuse_nodes, self_described
 
 log = logging.getLogger(__package__)
@@ -128,3 +130,14 @@ def judge(check: BodyCheck | None, data: bytes, what: str) -> None:
     not valid, and `check` requires that it is."""
     if check is not None and (warnings := check.check(data)):
         log.warning("%s with %d warnings, the first: %s", what, len(warnings), warnings[0])
+
+
+def load_certificate(context: ssl.SSLContext, certificate: str, key: str | None) -> None:
+    """Loads the certificate that one side of TLS presents. `key`: file of its key; None: the key is in the
+    certificate's file. Raises ConfigError: a file cannot be used, or the key needs a password, which nobody is there to
+    enter."""
+    try:
+        context.load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        where = " and ".join(filter(None, (certificate, key)))
+        raise ConfigError(f"certificate: {where}: {error.strerror or error}") from None

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_validation, address, local, positive, seconds, validation_of
-from mtosi_jms.cli.monitoring import Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection, password_of
-from mtosi_jms.cli.stopping import Stop, until_signalled
-from mtosi_jms.cli.suppliers import answer, answers
+from mtosi_jms.cli.running import Monitoring, Stop, add_monitor, answer, answers, monitored, reached, until_signalled
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.gateway.serving import add_http, check_listen, options_of, serve_endpoint, wsdls_of

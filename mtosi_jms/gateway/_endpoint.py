@@ -35,8 +35,7 @@ from mtosi_jms.errors import (
 )
 from mtosi_jms.gateway._access import Access, Throttled, address_of
 from mtosi_jms.gateway._bodies import OF_REQUEST, PIECE, Body, Refused, content_type_of, document_in, judge
-from mtosi_jms.gateway._iterators import Iterators, Replies
-from mtosi_jms.gateway._sources import Request, Source, check_understood, fill_required, header_of
+from mtosi_jms.gateway._sources import Iterators, Replies, Request, Source, check_understood, fill_required, header_of
 from mtosi_jms.header import MTOSI_1X
 from mtosi_jms.namespaces import MSG, TMF854, clark
 from mtosi_jms.patterns import Place, Standing, read_place, standing_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mtosi_jms.bounds import BOUNDS
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import is_loopback, local, positive, seconds
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.compression import read_file
 from mtosi_jms.errors import ConfigError, TransportError
 from mtosi_jms.transport.settings import warn_if_others_may_read

@@ -11,8 +11,7 @@ from typing import Any
 from lxml import etree
 
 from mtosi_jms.cli.arguments import nearest
-from mtosi_jms.cli.calls import Reply
-from mtosi_jms.cli.filling import fill_shape
+from mtosi_jms.cli.calls import Reply, fill_shape
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 from mtosi_jms.exchange import Requestor
 from mtosi_jms.integrations.zeep import client, read_wsdl

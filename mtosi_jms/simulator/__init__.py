@@ -8,9 +8,9 @@ from mtosi_jms.registry import names_from
 from mtosi_jms.simulator._events import alarm_key, standing_alarms
 from mtosi_jms.simulator._inventory import InventoryEms, RecordedInventoryEms
 from mtosi_jms.simulator._network import Network
+from mtosi_jms.simulator._parts import TECHNOLOGIES, Technology
 from mtosi_jms.simulator._recording import Recording
 from mtosi_jms.simulator._services import AlarmEms, EquipmentEms, ManagedElementEms
-from mtosi_jms.simulator._technologies import TECHNOLOGIES, Technology
 
 if TYPE_CHECKING:
     from mtosi_jms.simulator._release1 import event_in_release1, in_release1

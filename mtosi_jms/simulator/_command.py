@@ -25,10 +25,8 @@ from mtosi_jms.cli.arguments import (
     words,
 )
 from mtosi_jms.cli.documents import error_text
-from mtosi_jms.cli.monitoring import Monitoring, add_monitor, monitored, reached
 from mtosi_jms.cli.providers import add_provider, open_connection
-from mtosi_jms.cli.stopping import Stop, until_signalled
-from mtosi_jms.cli.suppliers import answer, answers
+from mtosi_jms.cli.running import Monitoring, Stop, add_monitor, answer, answers, monitored, reached, until_signalled
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.exchange import Dispatcher, Supplier
 from mtosi_jms.gateway.serving import add_http, check_listen, options_of, serve_endpoint, wsdls_of

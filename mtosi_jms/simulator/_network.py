@@ -19,9 +19,22 @@ from typing import Any, Final
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.simulator import _parts as parts
 from mtosi_jms.simulator._events import about, alarm_key, created, creation, element_class, new_values
-from mtosi_jms.simulator._parts import FLAT, Frame, Resource, Steps, below, layer, steps_of
-from mtosi_jms.simulator._technologies import TECHNOLOGIES, Technology
-from mtosi_jms.simulator._topology import SHAPES, Circle, End, Shape, circle
+from mtosi_jms.simulator._parts import (
+    FLAT,
+    SHAPES,
+    TECHNOLOGIES,
+    Circle,
+    End,
+    Frame,
+    Resource,
+    Shape,
+    Steps,
+    Technology,
+    below,
+    circle,
+    layer,
+    steps_of,
+)
 from mtosi_jms.stubs.fmw.avc import AttributeValueChangeTypeAttributeList
 from mtosi_jms.stubs.fmw.cei import CommonEventInformationType
 from mtosi_jms.stubs.fmw.ei import EventInformationType

@@ -14,7 +14,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.cli import parser_for
 from mtosi_jms.cli.providers import find_provider
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.simulator._command import serve, services_of
 
 _numbers = itertools.count(1)

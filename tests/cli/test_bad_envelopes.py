@@ -200,3 +200,22 @@ def test_damaged_data_is_not_valid(tmp_path: Path, capsys: pytest.CaptureFixture
         file.write_bytes(data[:-12])
         assert main(["validate", str(file)]) == 1
         assert "damaged compressed data" in capsys.readouterr().out
+
+
+def test_every_sample_is_taken_or_refused_with_a_reason(
+    command: str, shared: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = 0
+    for sample in sorted(map(str, (shared / "samples").rglob("*.xml"))):
+        code = main([command, sample, "--json"])
+        out, err = capsys.readouterr()
+        if code == 0:
+            told = json.loads(out)
+            assert (told["file"], err) == (sample, "")
+            assert any(told.get(key) for key in ("body", "fault", "properties", "warnings"))
+            found += 1
+        else:
+            assert code == 1
+            assert err.startswith(f"error: {sample}:")
+            assert err.count("\n") == 1
+    assert found > 100

@@ -134,21 +134,6 @@ def test_both_patterns_of_answer(run: Run, serving: str, tmp_path: Path) -> None
     assert len(list(entries(tmp_path / "landing", strict=True))) == 3
 
 
-def test_a_named_reply_queue(run: Run, serving: str, name: str) -> None:
-    words = ("--to", serving, "--reply-to", f"queue:{name}.replies", "--batch-size", "0", "--timeout", "120")
-    code, out, err = run("request", "get_all_managed_elements", *words)
-    assert (code, out.count("25 ME")) == (0, 1), err
-
-
-def test_a_fault_is_one_line(run: Run, serving: str) -> None:
-    words = ("--to", serving, "--set", "meRef=MD=EMS1/ME=NE-99", "--timeout", "120")
-    code, out, err = run("request", "getManagedElement", *words)
-    assert (code, out) == (1, "")
-    assert err.splitlines()[-1] == (
-        "error: ManagedElementRetrieval.getManagedElement: entityNotFound: there is no MD=EMS1/ME=NE-99"
-    )
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.endurance)])
 def test_events_go_from_publish_to_subscribe(shell: Shell, run: Run, name: str, tmp_path: Path, number: int) -> None:
     listener = shell.start("subscribe", "--topic", f"topic:{name}", "--json", "--landing", str(tmp_path / "landing"))
@@ -209,34 +194,6 @@ def test_a_replayed_request_is_answered_again(run: Run, serving: str, name: str,
     assert [json.loads(line)["batchSequenceNumber"] for line in out.splitlines()] == [1, 2, 3]
 
 
-def wrong_password(shell: Shell) -> dict[str, str]:
-    if shell.by_java:
-        return {"url": shell.url, "MTOSI_JMS_PASSWORD": "w-r-o-n-g"}
-    return {"url": shell.url.replace(shell.endpoints.password, "w-r-o-n-g")}
-
-
-def no_broker(shell: Shell) -> dict[str, str]:
-    return {"url": "stomp://127.0.0.1:1"}
-
-
-@pytest.mark.parametrize("fault", [wrong_password, no_broker])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("serve", "--destination", "queue:q"),
-        ("request", "getAllManagedElements", "--to", "queue:q"),
-        ("subscribe", "--topic", "topic:t", "--timeout", "1"),
-    ],
-)
-def test_a_provider_that_does_not_let_us_in(
-    shell: Shell, run: Run, words: tuple[str, ...], fault: Callable[..., dict[str, str]]
-) -> None:
-    code, out, err = run(*words, **fault(shell))
-    assert (code, out) == (1, "")
-    assert [line for line in err.splitlines() if line.startswith("error: ")] == [err.splitlines()[-1]]
-    assert "w-r-o-n-g" not in err
-
-
 @pytest.mark.parametrize("way", ["file", "environment", "url"])
 def test_ways_to_log_in(shell: Shell, run: Run, name: str, tmp_path: Path, way: str) -> None:
     secret = tmp_path / "password"
@@ -251,13 +208,3 @@ def test_ways_to_log_in(shell: Shell, run: Run, name: str, tmp_path: Path, way: 
     elif not shell.by_java:  # there the URL has no login
         login = {"MTOSI_JMS_USER": "nobody", "MTOSI_JMS_PASSWORD": "nothing"}
         assert run(*words, **login)[0] == 0
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the command line of a process is looked up in /proc")
-def test_the_list_of_processes_shows_no_password(shell: Shell, name: str) -> None:
-    process = shell.start("subscribe", "--topic", f"topic:{name}")
-    line_with(process.stderr, "ready")
-    shown = Path(f"/proc/{process.pid}/cmdline").read_text()
-    assert shell.endpoints.password not in shown
-    assert shell.by_java or f"stomp://{shell.endpoints.user}:***" in shown
-    assert ended(process, signal.SIGTERM)[0] == 0

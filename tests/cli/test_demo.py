@@ -137,13 +137,6 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path, capsys
     assert (tmp_path / "thesis.txt").read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize("option", ["--elements", "--batch-size"])
-@pytest.mark.parametrize("value", ["0", "-5", "many"])
-def test_sizes_are_positive_numbers(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", option, value]) == 2
-    assert f"{option}: must be a whole number, at least 1" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.endurance) for seed in (1, 2))])
 def test_a_killed_demo_has_landed_what_it_acknowledged(tmp_path: Path, seed: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import queue
 import re
-import shlex
 import shutil
 import signal
 import ssl
@@ -155,16 +154,6 @@ def test_logins(begin: Any, tmp_path: Path) -> None:
     assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", auth=("os", "long-secret"), trust_env=False).text
 
 
-def test_command_lines_of_the_page_are_taken(root: Path, parsed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MTOSI_JMS_URL", "memory:")
-    page = (root / "docs" / "gateway.md").read_text(encoding="utf-8")
-    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
-    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("mtosi-jms ")]
-    assert {words[1] for words in commands} == {"gateway", "request", "serve"}
-    for _, *words in commands:
-        assert parsed(*[word for word in words if word != "&"]).command == words[0]
-
-
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A certificate of loopback that signed itself, and its key."""
@@ -245,34 +234,3 @@ def test_a_topic_wants_a_queue_for_what_is_not_taken(activemq: Any, capsys: pyte
     told = capsys.readouterr()
     assert "say where to park messages" in told.err
     assert "ready" not in told.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("serve", "--http", "127.0.0.1:0", "--tls-certificate", "no-such-file"), "no-such-file"),
-        (("serve", "--http", "127.0.0.1:0", "--tls-key", "no-such-file"), "needs a certificate"),
-        (("gateway", "--url", "memory:"), "one of the arguments --to --forward is required"),
-        (("gateway", "--url", "memory:", "--forward", "http://a"), "go together"),
-        (("gateway", "--url", "memory:", "--to", "queue:a", "--listen", "here"), "HOST:PORT"),
-        (("gateway", "--url", "memory:", "--to", "queue:a", "--category-topic", "x"), "CATEGORY=NAME"),
-        (("gateway", "--url", "memory:", "--destination", "queue:a", "--forward", "ftp://a"), "http: or https:"),
-        (("gateway", "--url", "memory:", "--to", "queue:a", "--logins", "no-such-file"), "no-such-file"),
-        (("serve", "--http", "192.0.2.7:1", "--without-login"), "cannot listen"),
-        (("serve",), "--http"),
-    ],
-)
-def test_wrong_usage(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mtosi_jms.cli import main
-
-    monkeypatch.delenv("MTOSI_JMS_URL", raising=False)
-    try:
-        code = main(arguments)
-    except SystemExit as ended:
-        code = ended.code
-    assert code in (1, 2)
-    told = capsys.readouterr().err
-    assert said in told
-    assert "Traceback" not in told

@@ -26,13 +26,8 @@ def test_help_shows_an_example_that_is_taken(
     assert main([command, "--help"]) == 0
     assert f"Example: mtosi-jms {command} {EXAMPLES[command]}" in " ".join(capsys.readouterr().out.split())
     assert parsed(command, *shlex.split(EXAMPLES[command])).command == command
-
-
-def test_a_misspelt_command_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ingst"]) == 2
-    assert "there is no command 'ingst'; did you mean ingest?" in capsys.readouterr().err
-    assert main(["--quiet", "frobnicate"]) == 2
-    assert "there are alarms, bridge" in capsys.readouterr().err
+    assert main(["--help"]) == 0
+    assert " ".join(COMMANDS[command].split()) in " ".join(capsys.readouterr().out.split())
 
 
 def test_operations(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,27 +95,6 @@ def test_the_help_lists_every_command_in_a_group(capsys: pytest.CaptureFixture[s
     told = capsys.readouterr().out
     assert re.findall(r"^(\w+):$", told, re.MULTILINE) == list(GROUPS)
     assert sorted(re.findall(r"^  ([a-z]\S*)", told, re.MULTILINE)) == sorted(COMMANDS)
-
-
-@pytest.mark.parametrize(
-    ("program", "line", "hint"),
-    [
-        (main, "queue browse queue:X --lmit 3", "there is no option --lmit; did you mean --limit?"),
-        (main, "serve --destinaton queue:X", "there is no option --destinaton; did you mean --destination?"),
-        (main, "queue brows queue:X", "did you mean browse?"),
-        (main, "help ingst", "did you mean ingest?"),
-        (main, "queue count queue:X --url amqp://h:1", "a URL that begins with jvm:"),
-        (main, "queue count queue:X --url tcp://h:1", "a URL that begins with jvm:"),
-        (main, "queue count queue:X --url stmop://h:1", "did you mean stomp:?"),
-        (codegen, "generat x", "did you mean generate?"),
-        (codegen, "inspect --bindngs all x", "did you mean --bindings?"),
-    ],
-)
-def test_what_was_meant_is_suggested(
-    program: Callable[[list[str]], int], line: str, hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert program(line.split()) in (1, 2)
-    assert hint in capsys.readouterr().err
 
 
 def test_quiet_leaves_notes_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -302,39 +302,3 @@ def test_each_file_has_its_line_and_a_bad_one_stops_no_other(
     out, err = capsys.readouterr()
     assert [json.loads(line)["file"] for line in out.splitlines()] == [files[0], files[2]]
     assert err == f"error: {files[1]}: cannot be read: No such file or directory; check the name\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "FILE"),
-        (["x.xml", "--profile", "table4"], "invalid choice: 'table4'"),
-        (["x.xml", "--optional", "timstamp"], "no optional header field 'timstamp'; did you mean timestamp?"),
-        (["x.xml", "--optional", "correlationId"], "no optional header field 'correlationId'"),
-        (["x.xml", "--filter", "EventType,vendor"], "no filterable attribute 'vendor'"),
-    ],
-)
-def test_wrong_usage_ends_with_two(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["map", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert words in err
-
-
-def test_every_sample_is_mapped_or_refused_with_a_reason(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    samples = sorted(map(str, (shared / "samples").rglob("*.xml")))
-    assert samples
-    mapped_files = []
-    for sample in samples:
-        code = main(["map", sample, "--json"])
-        out, err = capsys.readouterr()
-        if code == 0:
-            found = json.loads(out)
-            assert (found["file"], err) == (sample, "")
-            assert found["properties"] or found["warnings"]
-            mapped_files.append(sample)
-            continue
-        assert (code, out) == (1, "")
-        assert err.startswith(f"error: {sample}:")
-        assert err.count("\n") == 1
-    assert len(mapped_files) > 100

@@ -13,7 +13,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli._subscribe import subscribe
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, Topic
 from mtosi_jms.namespaces import NOTMSG
 from mtosi_jms.simulator import Network
@@ -265,25 +265,3 @@ def test_told_to_stop_while_it_waits(url: str, parsed: Any, background: Any, cap
         stop.set()
         assert running.result(30) == 0
     assert threading.active_count() <= before + 1
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        (["--selector", "MTOSI_objectType ="], 2, "error: selector: "),
-        (["--durable", "d", "--topic", "queue:Q"], 1, "a durable subscription is to an administered topic"),
-        (["--topic", "jms/Nowhere"], 1, "'jms/Nowhere': no destination is known by this name"),
-        (["--count", "none"], 2, "must be a whole number, at least 1"),
-        (["--stubs", "no_such_package"], 2, "no_such_package"),
-    ],
-)
-def test_what_cannot_be_subscribed(url: str, capsys: Capture, words: list[str], code: int, text: str) -> None:
-    assert main(["subscribe", "--url", url, "--topic", "topic:T", "--timeout", "0", *words]) == code
-    err = capsys.readouterr().err
-    assert text in err
-    assert err.count("error: ") == 1
-
-
-def test_an_attribute_that_there_is_not(url: str, files: list[str], capsys: Capture) -> None:
-    assert main(["publish", files[0], "--url", url, "--topic", "topic:T", "--filter", "objektName"]) == 2
-    assert "did you mean objectName?" in capsys.readouterr().err

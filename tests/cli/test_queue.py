@@ -14,7 +14,7 @@ import pytest
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli.queues import operate
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.jms import DeliveryMode, Destination, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
 from mtosi_jms.runtime.queues import as_moved

@@ -161,22 +161,6 @@ def test_of_many_open_iterators_the_oldest_are_closed(services: list[Any]) -> No
         assert [len(list(one)) for one in (begun[1], begun[-1])] == [2, 2]
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ("request getManagedElment --release 1.1", "did you mean ManagedElementMgr.getManagedElement, "),
-        ("request getAllPTPs --release 1.1", "no operation 'getAllPTPs' in the stubs of MTOSI 1.1"),
-        ("request getAllManagedElementNames", "there is no operation 'getAllManagedElementNames'"),
-        ("serve --release 1.1 --services ManagedElementRetrieval", "release 1.1 has no service"),
-        ("serve --services InventoryRetrival", "did you mean ResourceInventoryRetrieval?"),
-    ],
-)
-def test_what_a_release_does_not_have(words: str, text: str, url: str, capsys: Capture) -> None:
-    where = "--to" if words.startswith("request") else "--destination"
-    assert main([*words.split(), "--url", url, where, "queue:EMS"]) == 2
-    assert text in capsys.readouterr().err
-
-
 def test_events_of_the_network_are_valid(root: Path) -> None:
     schema = etree.XMLSchema(file=str(root / "mtosi-1.1" / "xsd" / "messages.xsd"))
     kinds = {field.table().cls: field.name for field in types.EventT.__xml__.fields if field.kind == "element"}

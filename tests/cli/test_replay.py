@@ -15,7 +15,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.cli import main
 from mtosi_jms.cli._replay import replay
 from mtosi_jms.cli.documents import landed_files
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.compression import ZSTD
 from mtosi_jms.jms import DeliveryMode, JmsMessage, Queue, TemporaryQueue
 from mtosi_jms.jms.message import Long, MessageType
@@ -157,21 +157,6 @@ def test_a_rate_spreads_messages_and_a_stop_ends_it(
         assert running.result(30) == 130
     assert "stopped: sent 1 message to queue:AGAIN; the next is " in capsys.readouterr().err
     assert received(connection) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        (["--selector", "n >"], 2, "selector: "),
-        (["--rate", "0"], 2, "must be a number above 0"),
-        (["--to", "jms/X"], 1, "'jms/X': no destination is known"),
-    ],
-)
-def test_what_cannot_be_replayed(
-    url: str, landing: Path, capsys: Capture, words: list[str], code: int, text: str
-) -> None:
-    assert main(["replay", str(landing), "--url", url, "--to", "queue:AGAIN", *words]) == code
-    assert text in capsys.readouterr().err
 
 
 def test_a_folder_without_envelopes(url: str, tmp_path: Path, capsys: Capture) -> None:

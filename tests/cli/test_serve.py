@@ -12,7 +12,7 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.errors import TransportError
 from mtosi_jms.exchange import Requestor
 from mtosi_jms.simulator import Network
@@ -132,20 +132,6 @@ def test_a_provider_that_is_gone_ends_it(url: str, parsed: Any, background: Any)
         connection.close()
         with pytest.raises(TransportError, match="the supplier at queue:EMS has stopped"):
             running.result(30)
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (["--services", "ManagedElmentRetrieval"], "did you mean ManagedElementRetrieval?"),
-        (["--elements", "0"], "must be a whole number, at least 1"),
-        (["--elements", "5", "--inventory", "x"], "not allowed with argument"),
-        (["--grace", "soon"], "a number of seconds"),
-    ],
-)
-def test_wrong_usage(words: list[str], text: str, capsys: Capture) -> None:
-    assert main(["serve", "--url", "memory:", "--destination", "queue:X", *words]) == 2
-    assert text in capsys.readouterr().err
 
 
 def test_what_cannot_be_served(tmp_path: Path, capsys: Capture) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 import mtosi_jms as mtosi
 from mtosi_jms.cli import main, parser_for
-from mtosi_jms.cli.stopping import Stop
+from mtosi_jms.cli.running import Stop
 from mtosi_jms.console._command import serve
 from mtosi_jms.jms import JmsMessage, Queue
 

@@ -17,7 +17,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from mtosi_jms import errors
-from mtosi_jms.cli import parser_for
+from mtosi_jms.cli import COMMANDS, parser_for
+from mtosi_jms.cli.arguments import commands_of
+from mtosi_jms.simulator._command import SERVICES
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {"properties": "jndi.properties", "toml": "inventory-os.toml"}
@@ -179,9 +181,29 @@ def test_the_commands_are_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     lines = re.findall(r"^(?:\$ )?mtosi-jms (.+)$", text, re.MULTILINE)
     if path.stem == "operations":  # who reads it in haste copies what stands in a sentence, too
         lines += re.findall(r"`mtosi-jms ([^`]+)`", text)
+    if path.stem == "commands":
+        lines += re.findall(r"`mtosi-jms ([^`]*)` \|", text)
     for line in lines:
         words = shlex.split(re.split(r" [|>&]", line)[0], comments=True)
         assert parser_for(words[0]).parse_args(words).command == words[0], line
+
+
+def options_of(command: str) -> set[str]:
+    return {text for action in commands_of(parser_for(command))[command]._actions for text in action.option_strings}
+
+
+def test_the_page_of_commands_has_all_of_them_and_no_other_options() -> None:
+    page = text_of("commands")
+    assert [name for name in COMMANDS if f"| `{name}` |" not in page] == []
+    assert ", ".join(SERVICES) in page
+    for command in ("serve", "request", "publish", "subscribe", "replay", "queue", "spool"):
+        section = re.search(rf"^## {command}$(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        assert section is not None
+        assert set(re.findall(r"`(--[a-z-]+)", section[1])) - options_of(command) == set()
+
+
+def test_the_page_of_the_console_names_its_own_options() -> None:
+    assert [one for one in options_of("console") - options_of("queue") if one not in text_of("console")] == []
 
 
 # The index of errors names every class, each once, and says what to do.
