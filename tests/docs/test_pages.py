@@ -261,8 +261,8 @@ FEATURES: Final[dict[str, dict[str, str]]] = {
         "2.0": "gateway/test_forwarding.py::test_iterators_are_followed",
     },
     "`serve --http`": {
-        "1.1": "cli/test_gateway.py::test_services_of_mtosi_1_1_over_http",
-        "2.0": "cli/test_gateway.py::test_services_over_http_through_a_broker_and_back",
+        "1.1": "gateway/test_gateway_command.py::test_services_of_mtosi_1_1_over_http",
+        "2.0": "gateway/test_gateway_command.py::test_services_over_http_through_a_broker_and_back",
     },
     "`demo`": {"1.1": DEMO, "2.0": DEMO},
     "`new`": {"1.1": NEW, "2.0": NEW},

@@ -6,8 +6,10 @@ import asyncio
 import http.server
 import itertools
 import re
+import shutil
 import socket
 import ssl
+import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -55,6 +57,31 @@ ONE = """<soap:Envelope xmlns:soap="http://schemas.xmlsoap.org/soap/envelope/" x
  <nam:rdn><nam:type>MD</nam:type><nam:value>EMS1</nam:value></nam:rdn><nam:rdn><nam:type>ME</nam:type>
  <nam:value>NAME</nam:value></nam:rdn></mer:meRef></mer:getManagedElementRequest></soap:Body></soap:Envelope>"""
 TEXT = {"Content-Type": "text/xml; charset=utf-8"}
+
+
+class Certificate(NamedTuple):
+    """A certificate that signed itself, and its key."""
+
+    file: str
+    key: str
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Certificate]:
+    """Makes certificates, of a name and for an address."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl")
+    folder = tmp_path_factory.mktemp("certificates")
+
+    def make(common_name: str, address: str = "127.0.0.1", *more: str) -> Certificate:
+        made = Certificate(str(folder / f"{common_name}.pem"), str(folder / f"{common_name}.key"))
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
+        names = ["-subj", f"/CN={common_name}", "-addext", f"subjectAltName=IP:{address}"]
+        where = ["-keyout", made.key, "-out", made.file]
+        subprocess.run([*command, *(more or ("-nodes",)), *names, *where], check=True, capture_output=True)
+        return made
+
+    return make
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import base64
 import logging
-import shutil
 import socket
 import ssl
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
@@ -25,34 +23,9 @@ from mtosi_jms.gateway import Access, ByDispatcher, Endpoint, HttpOptions, HttpP
 from mtosi_jms.stubs.fmw.nam import name
 from mtosi_jms.transport import Connection
 
-from .conftest import ONE, TEXT, forwarded, http_peer, respond
+from .conftest import ONE, TEXT, Certificate, forwarded, http_peer, respond
 
 KNOWN = ONE.replace("NAME", "NE-1")
-
-
-class Certificate(NamedTuple):
-    """A certificate that signed itself, and its key."""
-
-    file: str
-    key: str
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Certificate]:
-    """Makes certificates, of a name and for an address."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl")
-    folder = tmp_path_factory.mktemp("certificates")
-
-    def make(common_name: str, address: str = "127.0.0.1", *more: str) -> Certificate:
-        made = Certificate(str(folder / f"{common_name}.pem"), str(folder / f"{common_name}.key"))
-        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"]
-        names = ["-subj", f"/CN={common_name}", "-addext", f"subjectAltName=IP:{address}"]
-        where = ["-keyout", made.key, "-out", made.file]
-        subprocess.run([*command, *(more or ("-nodes",)), *names, *where], check=True, capture_output=True)
-        return made
-
-    return make
 
 
 @pytest.fixture(scope="module")

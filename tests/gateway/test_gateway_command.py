@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import queue
 import re
-import shutil
 import signal
 import ssl
 import subprocess
@@ -144,48 +143,27 @@ def test_services_of_mtosi_1_1_over_http(begin: Any) -> None:
     assert "no operation here takes getAllPTPs" in refused.text
 
 
-def test_logins(begin: Any, tmp_path: Path) -> None:
-    (tmp_path / "logins").write_text("os:long-secret\n")
-    _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", "--logins", str(tmp_path / "logins"))
-    assert (
-        httpx.post(url_in(line), content=ASK, headers={"Content-Type": "text/xml"}, trust_env=False).status_code == 401
-    )
-    assert elements(url_in(line), auth=("os", "long-secret")) == 20
-    assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", auth=("os", "long-secret"), trust_env=False).text
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """A certificate of loopback that signed itself, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl")
-    folder = tmp_path_factory.mktemp("certificate")
-    file, key = str(folder / "certificate.pem"), str(folder / "key.pem")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    names = ["-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*command, *names, "-keyout", key, "-out", file], check=True, capture_output=True)
-    return file, key
-
-
-def test_https_and_a_token(begin: Any, certificate: tuple[str, str], tmp_path: Path) -> None:
+def test_a_login_and_a_token_over_https(begin: Any, certificates: Any, tmp_path: Path) -> None:
     (tmp_path / "tokens").write_text("a-token-of-some-length\n")
-    file, key = certificate
-    tls = ("--tls-certificate", file, "--tls-key", key, "--tokens", str(tmp_path / "tokens"))
-    _, line = begin("serve", "--http", "127.0.0.1:0", "--elements", "20", *tls)
+    (tmp_path / "logins").write_text("os:long-secret\n")
+    file, key = certificates("ours")
+    options = ("--tls-certificate", file, "--tls-key", key, "--elements", "20")
+    known = ("--tokens", str(tmp_path / "tokens"), "--logins", str(tmp_path / "logins"))
+    _, line = begin("serve", "--http", "127.0.0.1:0", *options, *known)
     assert url_in(line).startswith("https://")
-    with (
-        HttpPeer(url_in(line), ca=file) as nobody,
-        HttpPeer(url_in(line), ca=file, token="a-token-of-some-length") as known,
-    ):
-        asked = ASK.replace("OP", "getAllManagedElements").replace("URI", "").encode()
-        assert nobody.post(asked, "")[0] == 401
-        assert known.post(asked, "")[0] == 200
+    asked = ASK.replace("OP", "getAllManagedElements").replace("URI", "").encode()
+    for login, status in (({}, 401), ({"token": "a-token-of-some-length"}, 200), ({"login": ("os", "no")}, 401)):
+        with HttpPeer(url_in(line), ca=file, **login) as peer:
+            assert peer.post(asked, "")[0] == status
     with HttpPeer(url_in(line)) as wary, pytest.raises(TransportError, match="CERTIFICATE_VERIFY_FAILED"):
         wary.post(asked, "")
+    trusted: dict[str, Any] = {"auth": ("os", "long-secret"), "verify": ssl.create_default_context(cafile=file)}
+    assert elements(url_in(line), **trusted) == 20
+    assert "<wsdl:definitions" in httpx.get(f"{url_in(line)}/?wsdl", trust_env=False, **trusted).text
 
 
 def test_a_topic_is_posted_in_its_order(
-    begin: Any, activemq: Any, certificate: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    begin: Any, activemq: Any, certificates: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over HTTPS with a login; what is refused comes again, and before what is behind it."""
     asked: queue.Queue[tuple[str, bytes]] = queue.Queue()
@@ -201,7 +179,7 @@ def test_a_topic_is_posted_in_its_order(
         def log_message(self, *_: Any) -> None:
             """Nothing is to be said."""
 
-    file, key = certificate
+    file, key = certificates("ours")
     (tmp_path / "password").write_text("secret\n")
     login = ("--peer-ca", file, "--peer-user", "os", "--peer-password-file", str(tmp_path / "password"))
     url = activemq.endpoints.url("stomp")
