@@ -13,20 +13,18 @@ import argparse
 import contextlib
 import io
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from mtosi_jms.cli import terminal
-from mtosi_jms.closing import end_with_the_process
+from mtosi_jms.closing import Closeable, end_with_the_process
 from mtosi_jms.errors import MtosiError
-
-if TYPE_CHECKING:
-    from mtosi_jms.cli.running import Stop
 
 __all__ = ["AT_FAULT", "WRONG_USAGE", "run_program"]
 
@@ -38,6 +36,45 @@ _LEFT: Final = 0.5
 """Seconds after that until the process exits."""
 _FLUSH: Final = 0.1
 """Longest seconds for writing what was printed, and for ending what ends with the process."""
+
+
+class Stop(Closeable):
+    """Tells a command to end. Signal handlers may call `set`, since it takes no lock.
+
+    Args:
+        is_prompt: the command ends within a second, even if it cannot end in order by then.
+
+    Attributes:
+        in_order: whether the command has begun to look at it, and ends in order however long that takes.
+    """
+
+    def __init__(self, *, is_prompt: bool = False) -> None:
+        self.in_order = False
+        self._is_prompt = is_prompt
+        self._read, self._write = socket.socketpair()  # on Windows `select` knows no pipes
+        self._write.setblocking(False)
+        self._is_set = False
+
+    def set(self) -> None:
+        """Tell the command to end, and wake it if it waits."""
+        self._is_set = True
+        with contextlib.suppress(OSError):  # a full buffer wakes as well
+            self._write.send(b"!")
+
+    def is_set(self) -> bool:
+        self.in_order = not self._is_prompt
+        return self._is_set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for `set`, at most some seconds; return whether the command is to end."""
+        self.in_order = not self._is_prompt
+        if not self._is_set:
+            select.select([self._read], [], [], timeout)
+        return self._is_set
+
+    def close(self) -> None:
+        self._read.close()
+        self._write.close()
 
 
 _stops: Final[list[Stop]] = []
@@ -53,6 +90,27 @@ def in_order_from_now() -> None:
 
 
 terminal.before_ready.append(in_order_from_now)
+
+
+@contextlib.contextmanager
+def closing_at(stop: Stop, close: Callable[[], object]) -> Iterator[None]:
+    """Call a function, in its own thread, if a stop is set while the block runs; the call wakes a receiver."""
+    stop.is_set()  # from now on somebody looks at it
+    done = Stop()
+
+    def watch() -> None:
+        select.select([stop._read, done._read], [], [])
+        if not done.is_set():
+            close()
+
+    thread = threading.Thread(target=watch, name="stopping", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        done.close()
 
 
 @contextlib.contextmanager
