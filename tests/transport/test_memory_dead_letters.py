@@ -8,7 +8,6 @@ import pytest
 
 from mtosi_jms.jms import Queue, Topic
 from mtosi_jms.jms.message import JmsMessage, is_property_name
-from mtosi_jms.testing import ManualClock
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.memory import DELIVERIES, ORIGINAL_DESTINATION, REASON, MemoryConnection
 
@@ -56,19 +55,6 @@ def test_by_default_a_message_comes_again_for_ever() -> None:
             assert delivery is not None
             assert delivery.message.delivery_count == count
             session.recover()
-
-
-def test_an_expired_message_is_not_parked() -> None:
-    clock = ManualClock(1_000)
-    with opened(max_deliveries=1, clock=clock) as connection:
-        session = connection.session()
-        session.send(QUEUE, JmsMessage(time_to_live_ms=500))
-        assert session.consumer(QUEUE).receive(0) is not None
-        clock.advance(1)
-        session.recover()
-        assert session.browse(DLQ) == []
-        session.close()
-        assert connection.provider.held() == 0
 
 
 def test_a_full_dead_letter_queue_takes_more() -> None:

@@ -1,4 +1,4 @@
-"""Maps, streams and messages without body: each value arrives with its type."""
+"""Properties, maps, streams and messages without body: each value arrives with its type."""
 
 from __future__ import annotations
 
@@ -48,6 +48,16 @@ def test_content_arrives_with_its_types(connection: Connection, queue: Queue, ki
     )
     assert kinds(received.content) == kinds(content)
     assert dict(received.properties) == {"MTOSI_msgType": "REQUEST"}
+
+
+@pytest.mark.capability(Capability.TYPED_PROPERTIES)
+@pytest.mark.obligation("P14", "001-I22", "001-J9")
+def test_properties_keep_their_types(connection: Connection, queue: Queue) -> None:
+    properties = {name: value for name, value in VALUES.items() if name not in ("char", "bytes", "null")}
+    session = connection.session()
+    session.send(queue, JmsMessage(properties=properties))
+    received = take(session.consumer(queue)).message.properties
+    assert (dict(received), kinds(received)) == (properties, kinds(properties))
 
 
 @pytest.mark.parametrize("kind", [MessageType.MAP, MessageType.STREAM])

@@ -9,7 +9,7 @@ from lxml import etree
 
 from mtosi_jms.errors import IllegalStateError
 from mtosi_jms.jms import Destination, Queue, Topic
-from mtosi_jms.jms.message import INT_MAX, INT_MIN, LONG_MAX, DeliveryMode, JmsMessage, Long, MessageType
+from mtosi_jms.jms.message import DeliveryMode, JmsMessage, MessageType
 from mtosi_jms.transport import Capability, Connection
 
 from .conftest import take, text
@@ -54,24 +54,6 @@ class TestSending:
         session.close()
         with pytest.raises(IllegalStateError):
             session.send_soon(queue, JmsMessage(body=b"<x/>"))
-
-    @pytest.mark.capability(Capability.TYPED_PROPERTIES)
-    @pytest.mark.obligation("P14", "001-I22", "001-J9")
-    def test_properties_keep_their_types(self, connection: Connection, queue: Queue) -> None:
-        properties = {
-            "flag": False,
-            "low": INT_MIN,
-            "high": INT_MAX,
-            "long": Long(LONG_MAX),
-            "ratio": 0.1,
-            "empty": "",
-            "number": "17",
-        }
-        session = connection.session()
-        session.send(queue, JmsMessage(properties=properties))
-        received = take(session.consumer(queue)).message
-        assert dict(received.properties) == properties
-        assert {name: type(v) for name, v in received.properties.items()} == {k: type(v) for k, v in properties.items()}
 
     @pytest.mark.obligation("T1.3", "T1.7", "T1.9", "P14")
     def test_a_message_arrives_as_it_was_sent(self, connection: Connection, queue: Queue) -> None:

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -29,7 +29,6 @@ from mtosi_jms.errors import (
     UnknownOutcomeError,
 )
 from mtosi_jms.jms import DeliveryMode, FrozenMap, JmsMessage, JmsUri, NamingContext, Queue, Topic
-from mtosi_jms.jms.message import Byte, Float, Long, Short
 from mtosi_jms.transport import AckMode, Connection, connect
 from mtosi_jms.transport.jvm import _messages as messages
 
@@ -62,29 +61,6 @@ def open_jvm(kind: str, request: pytest.FixtureRequest) -> Any:
     yield open_one
     for one in opened:
         one.close()
-
-
-@pytest.mark.parametrize("kind", ["activemq", "artemis", "qpid"])
-class TestTypes:
-    VALUES: ClassVar[dict[str, Any]] = {
-        "text": "größe",
-        "flag": True,
-        "byte": Byte(-7),
-        "short": Short(300),
-        "number": 70_000,
-        "long": Long(2**40),
-        "float": Float(0.5),
-        "double": 0.1,
-    }
-
-    def test_properties_keep_their_types(self, open_jvm: Any, queue: Queue) -> None:
-        session = open_jvm().session(AckMode.AUTO)
-        session.send(queue, JmsMessage(properties=self.VALUES))
-        received = dict(session.consumer(queue).receive(30).message.properties)
-        assert received == self.VALUES
-        assert {name: type(value) for name, value in received.items()} == {
-            name: type(value) for name, value in self.VALUES.items()
-        }
 
 
 class TestFailures:
