@@ -232,10 +232,6 @@ def _checked_value(place: str, value: object) -> BodyValue:
         if len(value) != 1 or value > "\uffff":
             raise ConfigError(f"{place}: a JMS Char is one character up to U+FFFF")
         return value
-    return _checked("value", value) if type(value) in _TYPE_NAMES else _unknown(place, value)
-
-
-def _unknown(place: str, value: object) -> BodyValue:
     if isinstance(value, (str, int, float)):
         return _checked("value", value)
     raise ConfigError(f"{place}: {type(value).__name__} is not a value of maps and streams")

@@ -102,50 +102,39 @@ class Condition(Expression):
         return Condition(_made(Not, self.tree))
 
 
+def _comparing(sign: ComparisonSign) -> Callable[[Operand, Operand | float], Condition]:
+    return lambda left, right: _compared(sign, left, right)
+
+
+def _calculating(sign: ArithmeticSign, *, reflected: bool = False) -> Callable[[Operand, Operand | float], Operand]:
+    def calculated(one: Operand, other: Operand | float) -> Operand:
+        left, right = (other, one) if reflected else (one, other)
+        return Operand(_made(Arithmetic, sign, _operand(left).tree, _operand(right).tree))
+
+    return calculated
+
+
 class Operand(Expression):
     """An expression with a value to compare or calculate with: a property, or arithmetic with one."""
 
     __slots__ = ()
 
-    def __lt__(self, other: Operand | float) -> Condition:
-        return _compared("<", self, other)
-
-    def __le__(self, other: Operand | float) -> Condition:
-        return _compared("<=", self, other)
-
-    def __gt__(self, other: Operand | float) -> Condition:
-        return _compared(">", self, other)
-
-    def __ge__(self, other: Operand | float) -> Condition:
-        return _compared(">=", self, other)
+    __lt__ = _comparing("<")
+    __le__ = _comparing("<=")
+    __gt__ = _comparing(">")
+    __ge__ = _comparing(">=")
+    __add__ = _calculating("+")
+    __radd__ = _calculating("+", reflected=True)
+    __sub__ = _calculating("-")
+    __rsub__ = _calculating("-", reflected=True)
+    __mul__ = _calculating("*")
+    __rmul__ = _calculating("*", reflected=True)
+    __truediv__ = _calculating("/")
+    __rtruediv__ = _calculating("/", reflected=True)
 
     def between(self, low: Operand | float, high: Operand | float) -> Condition:
         """`BETWEEN low AND high`, both of them included."""
         return Condition(_made(Between, self.tree, _operand(low).tree, _operand(high).tree))
-
-    def __add__(self, other: Operand | float) -> Operand:
-        return _calculated("+", self, other)
-
-    def __radd__(self, other: float) -> Operand:
-        return _calculated("+", other, self)
-
-    def __sub__(self, other: Operand | float) -> Operand:
-        return _calculated("-", self, other)
-
-    def __rsub__(self, other: float) -> Operand:
-        return _calculated("-", other, self)
-
-    def __mul__(self, other: Operand | float) -> Operand:
-        return _calculated("*", self, other)
-
-    def __rmul__(self, other: float) -> Operand:
-        return _calculated("*", other, self)
-
-    def __truediv__(self, other: Operand | float) -> Operand:
-        return _calculated("/", self, other)
-
-    def __rtruediv__(self, other: float) -> Operand:
-        return _calculated("/", other, self)
 
     def __neg__(self) -> Operand:
         return Operand(_made(signed, "-", self.tree))
@@ -256,10 +245,6 @@ def _operand(value: object) -> Expression:
 
 def _compared(sign: ComparisonSign, left: object, right: object) -> Condition:
     return Condition(_made(Comparison, sign, _operand(left).tree, _operand(right).tree))
-
-
-def _calculated(sign: ArithmeticSign, left: object, right: object) -> Operand:
-    return Operand(_made(Arithmetic, sign, _operand(left).tree, _operand(right).tree))
 
 
 def _joined(word: JunctionWord, left: object, right: object) -> Condition:
