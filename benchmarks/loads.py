@@ -20,7 +20,7 @@ from mtosi_jms.errors import MtosiError
 from mtosi_jms.spark import local_session, pyspark_version
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._lake import session_settings
-from mtosi_jms.tables.formats import DELTA, ICEBERG
+from mtosi_jms.tables.job import DELTA, ICEBERG
 
 _ANSWER = 10
 """The number of files of one complete answer."""

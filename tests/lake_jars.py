@@ -10,7 +10,7 @@ def lake_settings(version: str) -> tuple[dict[str, str], str]:
     """Settings that load both formats in a version of Spark, and an empty text; none, and the reason, without jars."""
     from mtosi_jms.errors import ConfigError
     from mtosi_jms.spark.jobs._lake import session_settings
-    from mtosi_jms.tables.formats import DELTA, ICEBERG
+    from mtosi_jms.tables.job import DELTA, ICEBERG
 
     try:
         settings, iceberg = session_settings(DELTA, version, {}), session_settings(ICEBERG, version, {})

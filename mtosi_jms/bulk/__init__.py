@@ -5,11 +5,17 @@ answers. This package has the terms of such an exchange, the rules for access to
 reading and writing of packed files. It handles only `file:` URIs; the SDK does not transfer files between systems.
 """
 
-from mtosi_jms.bulk._archive import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, Document, UnpackBounds, damage
-from mtosi_jms.bulk._location import Folders, bulk_files, new_file
-from mtosi_jms.bulk._reply import BulkReply
-from mtosi_jms.bulk._terms import BulkTerms, Compression, Packing
-from mtosi_jms.bulk._writer import BulkFile
+from mtosi_jms.bulk._archive import (
+    DEFAULT_BOUNDS,
+    SEPARATOR,
+    Archive,
+    BoundedStream,
+    Document,
+    UnpackBounds,
+    damage,
+    spool_errors,
+)
+from mtosi_jms.bulk._exchange import BulkFile, BulkReply, BulkTerms, Compression, Folders, Packing, bulk_files, new_file
 
 __all__ = [
     "DEFAULT_BOUNDS",
@@ -27,4 +33,5 @@ __all__ = [
     "bulk_files",
     "damage",
     "new_file",
+    "spool_errors",
 ]

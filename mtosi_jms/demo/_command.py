@@ -30,7 +30,7 @@ from mtosi_jms.errors import ConfigError, ReplyTimeoutError
 from mtosi_jms.exchange import Requestor, Supplier
 from mtosi_jms.masking import without_login
 from mtosi_jms.notifications import Publisher, Subscriber
-from mtosi_jms.report import Event, Fact, Report, write_report
+from mtosi_jms.report import Fact, Report, Table, write_report
 from mtosi_jms.simulator import ManagedElementEms, Network, event_in_release1, in_release1
 from mtosi_jms.spool import DurableLanding
 from mtosi_jms.stubs.mri.managed_element_retrieval import ManagedElementRetrieval
@@ -244,14 +244,12 @@ def _report(
 ) -> Report:
     from mtosi_jms.spark.jobs import report_of
 
-    events = [
-        Event(at, "batch", f"batch {number}, {count} objects") for number, (at, count) in enumerate(exchange.batches, 1)
-    ]
+    batches = [(number, count, f"{at:.3f}") for number, (at, count) in enumerate(exchange.batches, 1)]
     return dataclasses.replace(
         report_of(result, str(args.out / "landing"), dt.datetime.now(dt.UTC)),
         title="MTOSI over JMS: the demo",
         subtitle=f"getAllManagedElements over {without_login(args.url)}, correlationId {exchange.correlation_id}",
         facts=facts,
-        timeline=[Event(0.0, "request", "getAllManagedElements"), *events],
+        tables=[Table("Exchange", ("batch", "objects", "seconds since the request"), batches)],
         seconds={**seconds, **{f"ingest: {stage}": value for stage, value in result.stages.items()}},
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from mtosi_jms.inventory._layout import (
     Above,
     Hit,
+    Place,
     Relations,
     Route,
     Routes,
@@ -21,6 +22,7 @@ from mtosi_jms.inventory._layout import (
     node_hit,
     node_of,
     parents_of,
+    place_of,
     quality_of,
     relations_of,
 )
@@ -35,10 +37,6 @@ from mtosi_jms.inventory._objects import (
     load_stubs,
     tables_of_namespace,
     type_class,
-)
-from mtosi_jms.inventory._place import (
-    Place,
-    place_of,
 )
 from mtosi_jms.inventory._release1 import RENAMED, converted_content, is_release1
 

@@ -26,7 +26,9 @@ from mtosi_jms.xmlbind import (
     XSI_TYPE,
     ClassTable,
     DistinguishedNameMixin,
+    Placed,
     Scopes,
+    XmlObject,
     attribute_parts,
     find_element,
     find_type,
@@ -150,7 +152,6 @@ class Routes:
     """All routes to the objects that a reader wants."""
 
     def __init__(self, wanted: Wanted) -> None:
-        """Prepare routes to the objects whose class `wanted` accepts."""
         self.wanted = wanted
         self._routes: dict[ClassTable | None, Route] = {}
         self._leads: dict[ClassTable, bool] = {}
@@ -205,10 +206,7 @@ class Routes:
 
         The route is that of a class that has such a child element and leads to objects. If there are several such
         classes, they must agree on the class of the child. So an unknown response still gives the objects of known
-        lists.
-
-        Args:
-            tag: Clark name of the child.
+        lists. `tag`: Clark name of the child.
         """
         if tag not in self._guesses:
             self._guesses[tag] = self._guessed(tag) or self.route(None)
@@ -393,12 +391,9 @@ def parents_of(name: str | None) -> list[str]:
 
 @dataclass(slots=True)
 class Relations:
-    """The facts about an object that its inventory node has in addition to its attributes.
-
-    Attributes:
-        related: names of other objects, by the name of the list that has them.
-        quality: the indicator of quality: isSuspect, isDescendant, reason.
-    """
+    """The facts about an object that its inventory node has in addition to its attributes. `related`: names of other
+    objects, by the name of the list that has them. `quality`: the indicator of quality: isSuspect, isDescendant,
+    reason."""
 
     related: dict[str, list[str]] = field(default_factory=dict)
     quality: dict[str, Any] | None = None
@@ -431,3 +426,68 @@ def quality_of(parts: Iterable[tuple[str, str]]) -> dict[str, Any]:
         "is_descendant": _TRUTH.get(texts.get("isDescendant", "")),
         "reason": texts.get("reason"),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The name of an object and of the objects that contain it. `name`: full name as text, `MD=EMS1/ME=NE-7`; None if
+    the document does not give it. `parents`: full names of the objects that contain it, outermost first; an empty text
+    for an object without a name."""
+
+    name: str | None
+    parents: tuple[str, ...]
+
+
+def place_of(found: Placed[Any]) -> Place:
+    """Return the full names of an object of a stream and of the objects that contain it.
+
+    In the nested inventory layout `found` may be of the class of the node or of that of its attributes. The name is the
+    one among the attributes; otherwise it is made from the short name and the name of the object above. A flat object
+    has its full name among its attributes, and this name also gives those of its parents.
+    """
+    above = Above()
+    nodes: list[Above] = []
+    for around in found.above:
+        node = _node(around.value.__xml__) if around.value is not None else None
+        if around.value is not None and node is not None:
+            nodes.append(above)
+            own = found.value if around is found.above[-1] and found.tag == node.attrs_tag else None
+            above = _inside(around.value, node, above, own)
+    if found.above and above.names and _is_attributes(found):
+        return Place(above.names[-1] or None, nodes[-1].names)
+    node = _node(found.value.__xml__)
+    if node is not None:
+        return Place(_inside(found.value, node, above, None).names[-1] or None, above.names)
+    name = _given(found.value) if is_object(found.value.__xml__) else ""
+    return Place(name or None, above.names or tuple(parents_of(name)))
+
+
+_node = cache(node_of)
+
+
+def _is_attributes(found: Placed[Any]) -> bool:
+    value = found.above[-1].value
+    node = _node(value.__xml__) if value is not None else None
+    return node is not None and found.tag == node.attrs_tag
+
+
+def _inside(value: XmlObject, node: Node, above: Above, attributes: XmlObject | None) -> Above:
+    """Return what is above the objects inside a node, by its attributes, which it may not have yet itself."""
+    slots = plan_of(value.__xml__).slots
+    attrs = attributes if attributes is not None else getattr(value, slots[node.attrs_tag].name)
+    name = _given(attrs) if isinstance(attrs, XmlObject) else ""
+    if not name and node.name_tag:
+        short = getattr(value, slots[node.name_tag].name)
+        name = composed_name(short if isinstance(short, str) else None, node, above)
+    return Above((*above.names, name), (*above.types, node.rdn_type))
+
+
+def _given(value: XmlObject) -> str:
+    field = _name_field(value.__xml__)
+    name = getattr(value, field) if field else None
+    return str(name) if isinstance(name, DistinguishedNameMixin) else ""
+
+
+@cache
+def _name_field(table: ClassTable) -> str:
+    return next((slot.name for slot in plan_of(table).slots.values() if slot.field.local == "name"), "")

@@ -28,14 +28,9 @@ _COI = re.compile(re.escape(COI.rpartition("/")[0]) + r"/v[\d-]+$")
 
 
 def load_stubs(stubs: Sequence[str]) -> None:
-    """Import the shipped stubs and further generated packages, which registers them.
-
-    Args:
-        stubs: dotted names; they take precedence over the shipped stubs, the first one over all.
-
-    Raises:
-        ConfigError: a package cannot be imported, or was not generated.
-    """
+    """Import the shipped stubs and further generated packages, which registers them. `stubs`: dotted names; they take
+    precedence over the shipped stubs, the first one over all. Raises ConfigError: a package cannot be imported, or was
+    not generated."""
     for name in (SHIPPED, *reversed(stubs)):
         import_package(name)
         if name not in registered_packages():
@@ -74,15 +69,9 @@ def label_of(table: ClassTable) -> str:
 
 
 def class_for(name: str) -> ClassTable:
-    """Return the class of an object type.
-
-    Args:
-        name: ME, EQ, ...; or a class of a registered package by name (`SubnetworkConnectionType`) or by path
-            (`nrf.snc:SubnetworkConnectionType`).
-
-    Raises:
-        ConfigError: there is no such class, or several modules of a package have a class of this name.
-    """
+    """Return the class of an object type. `name`: ME, EQ, ...; or a class of a registered package by name
+    (`SubnetworkConnectionType`) or by path (`nrf.snc:SubnetworkConnectionType`). Raises ConfigError: there is no such
+    class, or several modules of a package have a class of this name."""
     if name in (MESSAGE, ALL):
         raise ConfigError(f"objectType {name} has no class of its own")
     found = _short(name) if name in OBJECT_TYPES else _named(name)

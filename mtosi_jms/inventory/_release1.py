@@ -173,12 +173,10 @@ def looks_like_object(element: etree._Element) -> bool:
 
 
 def _is_part(element: etree._Element) -> bool:
-    """Whether an element is a part of a name, of 1.x or of 2.x."""
     return str(element.tag).endswith(("Nm", "}rdn"))
 
 
 def _path(steps: str) -> str:
-    """Return a path of 1.x in the form of lxml."""
     return "/".join(step if step in ("", ".") else clark(TMF854, step) for step in steps.split("/"))
 
 
@@ -243,7 +241,6 @@ def _converted_text(slot: Slot, text: str) -> str:
 
 
 def _only_name(table: ClassTable) -> Slot | None:
-    """Return the field of a list of names, for a child of any name."""
     slots = list(plan_of(table).slots.values())
     if len(slots) == 1 and slots[0].kind == OBJECT and issubclass(slots[0].target.cls, DistinguishedNameMixin):
         return slots[0]

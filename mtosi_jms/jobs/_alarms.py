@@ -7,14 +7,9 @@ OUT/_report/alarms.json. Rejected files do not fail the job; they are listed.
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_stubs, as_usage
-from mtosi_jms.jobs._jobs import NO_MESSAGE, SHOWN, add_engine, add_job, run_on_engine, say_more, shared
-
-if TYPE_CHECKING:
-    from mtosi_jms.tables.alarms import AlarmResult
+from mtosi_jms.jobs._jobs import NO_MESSAGE, add_engine, add_job, run_on_engine, shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the table; errors are those of the engine's `run_local` or `run_alarms`."""
-    from mtosi_jms.inventory import class_for, load_stubs
-    from mtosi_jms.tables.alarms import ALARM, AlarmOptions
+    from mtosi_jms.tables.alarms import ALARM, AlarmOptions, source_options
 
-    with as_usage():
-        load_stubs(args.stubs)
-        class_for(args.alarm_class or ALARM)
     options = AlarmOptions(
         landing=args.landing,
         object_type=args.alarm_class or ALARM,
@@ -50,18 +41,6 @@ def run(args: argparse.Namespace) -> int:
         stubs=",".join(args.stubs),
         **shared(args),
     )
-    return run_on_engine(args, "reading alarms", "alarms", options, show)
-
-
-def show(result: AlarmResult) -> None:
-    """Print what was found."""
-    rows = [(name, f"{number:,}") for name, number in result.severities.items()]
-    terminal.table("alarms", ("perceived severity", "rows"), rows)
-    for reject in result.rejected[:SHOWN]:
-        terminal.say(f"rejected {reject}", "warn")
-    say_more(len(result.rejected), f"{result.out}/_report/alarms.json")
-    found = f"{result.rows:,} rows"
-    if result.latest is not None:
-        found += f" of {result.latest:,} alarms, {result.active:,} of them active"
-    terminal.say(f"{found}; in {result.seconds:.1f} s", "title")
-    terminal.say(f"{result.out}/_report/alarms.html")
+    with as_usage():
+        source_options(options)
+    return run_on_engine(args, "reading alarms", "alarms", options)

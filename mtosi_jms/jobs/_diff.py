@@ -6,14 +6,9 @@ Writes OUT/changes/objectType=X/*.parquet and OUT/_report/diff.json. Differences
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import time, words
-from mtosi_jms.jobs._jobs import NO_TABLE, SHOWN, add_engine, add_job, run_on_engine, shared
-
-if TYPE_CHECKING:
-    from mtosi_jms.tables.diff import DiffResult
+from mtosi_jms.jobs._jobs import NO_TABLE, add_engine, add_job, run_on_engine, shared
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,27 +36,4 @@ def run(args: argparse.Namespace) -> int:
         ignore=args.ignore,
         **shared(args),
     )
-    return run_on_engine(args, "comparing", "diff", options, show)
-
-
-def show(result: DiffResult) -> None:
-    from mtosi_jms.tables.diff import KINDS
-
-    rows = [(name, *(f"{counts[key]:,}" for key in ("old", "new", *KINDS))) for name, counts in result.types.items()]
-    terminal.table("objects", ("object type", "old", "new", *KINDS), rows)
-    attributes = [
-        (name, attribute, f"{number:,}")
-        for name, counts in result.attributes.items()
-        for attribute, number in list(counts.items())[:SHOWN]
-    ]
-    if attributes:
-        terminal.table("changed attributes", ("object type", "attribute", "objects"), attributes)
-    for note in result.columns:
-        terminal.note(str(note))
-    if result.old_complete is False:
-        terminal.note("the old snapshot is not complete: what it lacks counts as created")
-    if result.new_complete is False:
-        terminal.note("the new snapshot is not complete: what it lacks counts as deleted")
-    found = ", ".join(f"{result.count(kind):,} {kind}" for kind in KINDS[:3])
-    terminal.say(f"{found}; in {result.seconds:.1f} s", "title")
-    terminal.say(f"{result.out}/_report/diff.html")
+    return run_on_engine(args, "comparing", "diff", options)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, as_usage, local, processors
+
+if TYPE_CHECKING:
+    from mtosi_jms.report import Report, SequenceLine
 
 SHOWN: Final = 20
 """Most lines of a list that are shown to people."""
 FORMATS: Final = "parquet,json,csv"
 """Formats of tables that are replaced whole; JSON has an object a line, CSV has JSON in nested columns."""
 NO_MESSAGE: Final = "make empty tables if the landing has no readable message"
+_SEQUENCE: Final = ("sequence", "batches", "expected", "missing", "duplicates", "conflicts", "complete")
 NO_TABLE: Final = "treat a folder without tables as a snapshot without objects"
 
 
@@ -75,15 +79,10 @@ def setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def run_on_engine(args: argparse.Namespace, label: str, name: str, options: Any, show: Callable[[Any], None]) -> int:
+def run_on_engine(args: argparse.Namespace, label: str, name: str, options: Any) -> int:
     """Choose the engine that `--engine` leaves open, run a job on it, show its result, and say which it was; 0.
-
-    Args:
-        label: what the command does, in front of each stage.
-        name: of the job: `mtosi_jms.tables.NAME` chooses, and has the job; Spark's is `run_NAME`.
-        options: of the job.
-        show: prints the result for people.
-    """
+    `label`: what the command does, in front of each stage. `name`: of the job: `mtosi_jms.tables.NAME` chooses, and has
+    the job; Spark's is `run_NAME`. `options`: of the job."""
     local = import_module(f"mtosi_jms.tables.{name}")
     with as_usage() if args.engine == "local" else contextlib.nullcontext():
         engine, why = local.choose(options, args.engine)
@@ -94,12 +93,44 @@ def run_on_engine(args: argparse.Namespace, label: str, name: str, options: Any,
     if args.json:
         terminal.print_json(result.summary())
         return 0
-    show(result)
+    _show(local.page_of(result, options), result.stages)
+    if not getattr(result, "dry_run", False):
+        terminal.say(f"{result.out}/_report/{'report' if name == 'ingest' else name}.html")
     terminal.note(f"engine {engine}: {why}")
     return 0
 
 
-def say_more(count: int, where: str) -> None:
-    """Print where the rest of a long list is."""
-    if count > SHOWN:
-        terminal.say(f"and {count - SHOWN} more, in {where}", "dim")
+def _show(page: Report, stages: Mapping[str, float]) -> None:
+    """Print what is on the page of a job, but for samples, pictures and links."""
+    for table in page.tables:
+        _table(table.title, table.columns, table.rows)
+    for title, counts in page.charts.items():
+        _table(title, ("", "number"), list(counts.items()))
+    sequences = sorted(page.sequences, key=lambda line: (line.complete, not line.conflicts))
+    _table("Sequences", _SEQUENCE, [_sequence(line) for line in sequences], page.sequence_count)
+    _table("Rejected", ("file", "line", "reason"), [(line.file, line.line, line.reason) for line in page.rejects])
+    for note in page.notes:
+        terminal.say(note, "warn")
+    _table("Time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in stages.items()])
+    for text, command in page.steps.items():
+        terminal.say(f"{text}: {command}", "dim")
+    facts = {fact.label: fact.value for fact in page.facts}
+    spent = facts.pop("time")
+    terminal.say(f"{', '.join(f'{value} {label}' for label, value in facts.items())}; in {spent}", "title")
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], count: int = 0) -> None:
+    """Print the beginning of a table that may be long; nothing if it is empty."""
+    if rows:
+        shown = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in rows[:SHOWN]]
+        terminal.table(title, columns, shown)
+    if (more := max(count, len(rows)) - SHOWN) > 0:
+        terminal.say(f"and {more} more, in the report", "dim")
+
+
+def _sequence(line: SequenceLine) -> tuple[object, ...]:
+    numbers = ", ".join(map(str, line.missing[:10])) + (", ..." if line.missing_count > 10 else "")
+    is_open = line.expected is None
+    expected, missing = "unknown" if is_open else line.expected, numbers or ("the end" if is_open else "")
+    complete = "yes" if line.complete else "no"
+    return line.name, line.batches, expected, missing, line.duplicates, line.conflicts, complete

@@ -16,11 +16,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
-from mtosi_jms.bulk import damage
+from mtosi_jms.bulk import damage, spool_errors
 from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import add_json, add_stubs, as_usage, local
 from mtosi_jms.compression import open_file
-from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.errors import ConfigError
 
 _CORE: Final = "mtosi_jms/xmlbind/_core."
 _LARGEST: Final = 256 * 1024 * 1024
@@ -65,7 +65,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _package(name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of an installed package, with their names in an archive."""
     yield from _below(resources.files(name), name.replace(".", "/"))
 
 
@@ -78,16 +77,13 @@ def _below(folder: Traversable, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _wheel(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of the package in a wheel of this version."""
     name, version, *tags = (*path.stem.split("-"), "")
     if path.suffix != ".whl" or name != "mtosi_jms" or len(tags) < 4:
         raise ConfigError(f"{path} is not named as a wheel of mtosi-jms: mtosi_jms-VERSION-...-PLATFORM.whl")
     if version != _version():
         raise ConfigError(f"{path} is of version {version}, and driver and executors need the same: {_version()}")
-    try:
+    with spool_errors(path):
         file = open_file(path)
-    except OSError as error:
-        raise SpoolError(str(path), error.strerror or str(error)) from error
     with file, damage(str(path)), zipfile.ZipFile(file) as wheel:
         members = [member for member in wheel.infolist() if member.filename.startswith("mtosi_jms/")]
         if not members or sum(member.file_size for member in members) > _LARGEST:
@@ -106,7 +102,7 @@ def _version() -> str:
 def _write(out: Path, files: dict[str, bytes]) -> None:
     """Write the archive, the same for the same files; an earlier one stays until the new one is whole."""
     draft = out.parent / f".{out.name}.{os.getpid()}"
-    try:
+    with spool_errors(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         try:
             with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -117,5 +113,3 @@ def _write(out: Path, files: dict[str, bytes]) -> None:
             draft.replace(out)
         finally:
             draft.unlink(missing_ok=True)
-    except OSError as error:
-        raise SpoolError(str(error.filename or out), error.strerror or str(error)) from error

@@ -7,14 +7,9 @@ snapshot lacks an object that an edge ends at, the edge and the object are kept 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from mtosi_jms.cli import terminal
 from mtosi_jms.cli.arguments import time
 from mtosi_jms.jobs._jobs import NO_TABLE, add_engine, add_job, run_on_engine, shared
-
-if TYPE_CHECKING:
-    from mtosi_jms.tables.topology import TopologyResult
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,19 +24,4 @@ def run(args: argparse.Namespace) -> int:
     from mtosi_jms.tables.topology import TopologyOptions
 
     options = TopologyOptions(snapshot=args.snapshot, at=args.at, **shared(args))
-    return run_on_engine(args, "connecting", "topology", options, show)
-
-
-def show(result: TopologyResult) -> None:
-    types = dict.fromkeys((*result.nodes, *result.unknown))
-    nodes = [(name, f"{result.nodes.get(name, 0):,}", f"{result.unknown.get(name, 0):,}") for name in types]
-    terminal.table("nodes", ("type", "in the snapshot", "only referred to"), nodes)
-    edges = [(name, f"{number:,}", f"{result.dangling.get(name, 0):,}") for name, number in result.edges.items()]
-    terminal.table("edges", ("relationship", "edges", "with an unknown end"), edges)
-    if result.duplicates:
-        terminal.note(f"the snapshot has {result.duplicates:,} names several times; each is one node")
-    if result.unnamed:
-        terminal.note(f"{result.unnamed:,} objects have no name and become no nodes")
-    found = f"{sum(result.nodes.values()):,} nodes, {sum(result.edges.values()):,} edges"
-    terminal.say(f"{found}; in {result.seconds:.1f} s", "title")
-    terminal.say(f"{result.out}/_report/topology.html")
+    return run_on_engine(args, "connecting", "topology", options)

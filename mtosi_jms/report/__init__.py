@@ -6,10 +6,8 @@ system. All data is escaped. The templates in `templates/` need Jinja2, which th
 
 from __future__ import annotations
 
-from mtosi_jms.report._charts import duration, number
 from mtosi_jms.report._graph import GRAPH_NODES
 from mtosi_jms.report._model import (
-    Event,
     Fact,
     Graph,
     GraphEdge,
@@ -20,11 +18,10 @@ from mtosi_jms.report._model import (
     Table,
     Tone,
 )
-from mtosi_jms.report._page import Picture, render, write_report
+from mtosi_jms.report._page import Picture, duration, number, render, write_report
 
 __all__ = [
     "GRAPH_NODES",
-    "Event",
     "Fact",
     "Graph",
     "GraphEdge",

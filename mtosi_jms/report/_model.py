@@ -21,34 +21,11 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One moment of an exchange.
-
-    Attributes:
-        at: seconds since the exchange began.
-        lane: kind of the moment (`request`, `batch`, `notification`); each kind is one row of the timeline.
-        label: what happened, for the tooltip.
-    """
-
-    at: float
-    lane: str
-    label: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class SequenceLine:
-    """One sequence of replies in the ledger.
-
-    Attributes:
-        name: correlationId, or the file of a response without one.
-        batches: number of different batches that arrived.
-        expected: expected number of batches; None if the end was not seen.
-        missing: the first numbers that are known to be missing.
-        duplicates: copies that were left out.
-        conflicts: how many numbers arrived with different bodies.
-        complete: whether all batches arrived.
-        first_time, last_time: times of its first and last message; empty if unknown.
-    """
+    """One sequence of replies in the ledger. `name`: correlationId, or the file of a response without one. `expected`:
+    number of batches; None if the end was not seen. `missing`: the first numbers that are known to be missing.
+    `conflicts`: how many numbers arrived with different bodies. `first_time`, `last_time`: of its messages; empty if
+    unknown."""
 
     name: str
     batches: int
@@ -118,9 +95,9 @@ class Report:
 
     Attributes:
         made: when the report was made, in UTC.
-        timeline: moments of an exchange, in any order.
         charts: by title, the counts by name.
-        tables: further tables, samples of rows for example.
+        tables: further tables.
+        samples: the first rows of tables.
         sequence_count: how many sequences there are, if `sequences` has not all.
         seconds: duration of each stage, in order.
         links: files near the page, relative to it, by their content.
@@ -132,10 +109,10 @@ class Report:
     made: dt.datetime | None = None
     facts: Sequence[Fact] = ()
     notes: Sequence[str] = ()
-    timeline: Sequence[Event] = ()
     graph: Graph | None = None
     charts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     tables: Sequence[Table] = ()
+    samples: Sequence[Table] = ()
     sequences: Sequence[SequenceLine] = ()
     sequence_count: int = 0
     rejects: Sequence[RejectLine] = ()

@@ -1,13 +1,14 @@
-"""Renders the page from `templates/report.html.jinja`. All data is escaped."""
+"""Renders the page from `templates/report.html.jinja`, with the data of its charts. All data is escaped."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mtosi_jms.errors import MissingExtraError
 from mtosi_jms.masking import without_login
-from mtosi_jms.report._charts import LABEL, bars, duration, number, timeline
 from mtosi_jms.report._graph import WIDTH, draw
 from mtosi_jms.report._model import Graph, Report
 
@@ -15,6 +16,40 @@ try:
     import jinja2
 except ImportError as error:
     raise MissingExtraError("jinja2", "cli") from error
+
+
+def number(value: float) -> str:
+    """A number for people, as all commands and pages write it: `12,000`."""
+    return f"{value:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """A duration for people: `12 ms`, `3.4 s`, `2 min 5 s`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar, with its length in percent of the longest bar."""
+
+    name: str
+    value: float
+    share: float
+
+
+def bars(values: Mapping[str, float], most: int = 12) -> list[Bar]:
+    """Bars, one per value. `most`: most bars; further values are summed up in one bar."""
+    items = list(values.items())
+    if len(items) > most:
+        rest = items[most - 1 :]
+        items = [*items[: most - 1], (f"{len(rest)} others", sum(value for _, value in rest))]
+    largest = max((value for _, value in items), default=0) or 1
+    return [Bar(name, value, value / largest * 100) for name, value in items]
+
 
 _ROWS: Final = 500
 _TEMPLATES: Final = jinja2.Environment(
@@ -25,8 +60,8 @@ _TEMPLATES: Final = jinja2.Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
-_TEMPLATES.filters.update(number=number, duration=duration, bars=bars, timeline=timeline, draw=draw, px="{:.1f}".format)
-_TEMPLATES.globals.update(width=WIDTH, left=LABEL, most=_ROWS)
+_TEMPLATES.filters.update(number=number, duration=duration, bars=bars, draw=draw, px="{:.1f}".format)
+_TEMPLATES.globals.update(width=WIDTH, most=_ROWS)
 
 
 def render(report: Report) -> str:

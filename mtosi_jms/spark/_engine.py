@@ -30,8 +30,7 @@ from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.inventory import MESSAGE, load_stubs
 from mtosi_jms.spark._known import planned_file
 from mtosi_jms.spark._workers import map_batches
-from mtosi_jms.tables import checks
-from mtosi_jms.tables.checks import Shown
+from mtosi_jms.tables import reader
 from mtosi_jms.tables.columns import full_schema
 from mtosi_jms.tables.envelope import RESPONSE
 from mtosi_jms.tables.files import SHELF, Reject, follow, list_files, local_path
@@ -46,7 +45,7 @@ from mtosi_jms.tables.landing import (
     settle,
 )
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions
-from mtosi_jms.tables.reader import reader_for
+from mtosi_jms.tables.reader import Shown, reader_for
 from mtosi_jms.tables.sequences import ReplySequence, check_complete
 from mtosi_jms.tables.writer import count_rows
 
@@ -203,9 +202,9 @@ def messages_of(spark: SparkSession, plan: Plan | EnginePlan, options: SourceOpt
 def check_readable(plan: Plan | EnginePlan, options: SourceOptions, shown: Shown = lambda reject: reject) -> None:
     """Check that at least one message of a landing can be read, so that tables are not replaced by empty ones."""
     if not isinstance(plan, EnginePlan):
-        checks.check_readable(plan, options, shown)
+        reader.check_readable(plan, options, shown)
     elif (refusals := plan.refusals(options)) is not None:
-        raise checks.nothing_readable(options, [*plan.rejects, *refusals], shown)
+        raise reader.nothing_readable(options, [*plan.rejects, *refusals], shown)
 
 
 def read_landing(
@@ -388,7 +387,7 @@ def _digest(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterat
 def _refusals(batches: Iterable[pa.RecordBatch], options: SourceOptions) -> Iterator[dict[str, Any]]:
     """Say of each message why nothing can be read from it; nulls if something can."""
     for file in documents(batches):
-        reject = checks.refusal(file, options)
+        reject = reader.refusal(file, options)
         yield {} if reject is None else asdict(reject)
 
 

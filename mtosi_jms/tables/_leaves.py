@@ -34,7 +34,6 @@ from mtosi_jms.xmlbind import (
     BLANKS,
     EnumType,
     ListType,
-    Nil,
     RawXml,
     SimpleType,
     XmlEnum,
@@ -187,8 +186,6 @@ def texts_of(element: etree._Element, skip: frozenset[str] = frozenset()) -> lis
 
 
 class _Texts:
-    """Collects texts by path."""
-
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
         self._seen: dict[str, int] = {}
@@ -302,8 +299,6 @@ class Leaf(Values):
             raise Odd from None
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        if value is None or isinstance(value, Nil):
-            return
         try:
             self.add(self.store(value), row)
         except (ValueError, OverflowError, ArithmeticError) as error:
@@ -322,8 +317,7 @@ class Xml(Values):
         self.add(xml_text(element), row)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        if value is not None and not isinstance(value, Nil):
-            self.add(xml_text(value if element is None else element), row)
+        self.add(xml_text(value if element is None else element), row)
 
 
 class Present(Values):
@@ -338,16 +332,12 @@ class Present(Values):
         self.add(True, row)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        if value is not None and not isinstance(value, Nil):
-            self.add(True, row)
+        self.add(True, row)
 
 
 class Extensions(Values):
-    """Open content, such as vendorExtensions, as a map of its texts.
-
-    Attributes:
-        raw: the second column, with the XML as received.
-    """
+    """Open content, such as vendorExtensions, as a map of its texts. `raw`: the second column, with the XML as
+    received."""
 
     def __init__(self) -> None:
         super().__init__(pa.map_(pa.string(), pa.string()))
@@ -362,8 +352,6 @@ class Extensions(Values):
         self._keep(list(element), row)
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        if value is None or isinstance(value, Nil):
-            return
         if element is not None:
             self._keep(list(element), row)
         else:

@@ -162,7 +162,6 @@ class _Plan:
 
 
 def _layout(kind: pa.DataType, plan: _Plan) -> tuple[str, list[int]]:
-    """Return the layout of a column of simple values."""
     if pa.types.is_list(kind):
         return "map", [plan._column(*_layout(kind.value_type, plan))]
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -196,13 +195,8 @@ def _number(value: Any) -> Any:
 
 
 class _Bridge:
-    """Answers the questions of the native core.
-
-    Attributes:
-        kinds: the classes of objects that the core knows, by their numbers.
-        references: the names of lists of references that the core knows, by their numbers.
-        nested: the body elements found so far that have the nested layout.
-    """
+    """Answers the questions of the native core. `kinds`, `references`: classes of objects and names of lists of
+    references that the core knows, by their numbers. `nested`: the body elements so far that have the nested layout."""
 
     def __init__(self, plan: _Plan, builder: RowBuilder, routes: Routes) -> None:
         self.kinds: list[ClassTable] = []
@@ -347,7 +341,6 @@ class NativeRows:
         self._count += end - first
 
     def _follow(self) -> None:
-        """Add the rows that Python made to the order."""
         self._place(True, self._python, self._builder.rows)
         self._python = self._builder.rows
 
@@ -430,7 +423,6 @@ class NativeRows:
         return self._count - before
 
     def _add_odd(self, data: bytes, odd: dict[str, Any], *, whole: bool) -> None:
-        """Add an object that the core left to Python."""
         start, end = odd["octets"]
         before, after = odd["around"]
         element = parse_xml(before + data[start:end] + after)
@@ -491,7 +483,6 @@ class NativeRows:
         return pa.RecordBatch.from_arrays([arrays[name] for name in builder.schema.names], schema=builder.schema)
 
     def _rare(self, name: str, kind: pa.DataType, is_node: pa.BooleanArray) -> pa.Array:
-        """Return a column in which few rows have a value."""
         held: Mapping[int, Any] = self._quality if name == "quality" else {}
         if name == "related":
             held = {row: list(related.items()) for row, related in self._related.items()}
@@ -510,7 +501,6 @@ class NativeRows:
 
 
 def _entries(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the entries of a map."""
     return pa.struct([kind.key_field, kind.item_field])
 
 

@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import MESSAGE, OBJECT_TYPES, class_for, load_stubs
 from mtosi_jms.tables._read import read
-from mtosi_jms.tables._where import duckdb_library
 from mtosi_jms.tables.files import folder_here, is_utf8
-from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
-from mtosi_jms.tables.swap import REPORT, recover
-
-if TYPE_CHECKING:
-    from pyarrow import RecordBatchReader, Schema
+from mtosi_jms.tables.job import PARQUET, PREFIX, REPORT, format_of, recover
+from mtosi_jms.tables.sql import duckdb_library
 
 MEMORY: Final = "1GB"
 """What a query may hold in memory; it spills more into a temporary folder, up to `SPILL`."""
@@ -40,11 +35,7 @@ _REJECTS: Final = "REJECTS"
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a query.
-
-    Attributes:
-        notes: what to know about the landing: rejected files, incomplete sequences.
-    """
+    """The result of a query. `notes`: what to know about the landing: rejected files, incomplete sequences."""
 
     columns: tuple[str, ...]
     rows: Iterator[tuple[Any, ...]]
@@ -63,15 +54,14 @@ def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: st
         stubs: generated packages, for a landing with classes of one's own.
         memory: what the query may hold, as `512MB`; it spills the rest to a temporary folder.
 
-    Raises:
-        MissingExtraError: DuckDB is not installed.
-        ConfigError: the SQL is wrong, with its place, or asks for what a query may not do.
-        MtosiError: a table cannot be read, or the query needs more memory and disk than it may have.
+    Raises MissingExtraError: DuckDB is not installed; ConfigError: the SQL is wrong, with its place, or asks for what a
+    query may not do; MtosiError: a table cannot be read, or the query needs more memory and disk than it may have.
     """
     duckdb = duckdb_library()
     if not is_utf8(sql):
         raise ConfigError("SQL: the query is not UTF-8")
-    views, notes = _views(source, _named(sql), stubs)
+    made = _made(source)
+    views, notes = _of_folder(made, _named(sql)) if made else _of_landing(source, _named(sql), stubs)
     with tempfile.TemporaryDirectory(prefix="mtosi-query-") as spill, duckdb.connect() as connection:
         try:
             for name, value in {
@@ -90,13 +80,13 @@ def query(source: str | Path, sql: str, *, stubs: Sequence[str] = (), memory: st
                 raise ConfigError("SQL: that is no query")
             yield Answer(tuple(column[0] for column in done.description), _rows(done), notes)
         except duckdb.Error as error:
-            told = next((view.error for view in views.values() if isinstance(view, _View) and view.error), None)
+            told = next((view.error for view in views.values() if getattr(view, "error", None)), None)
             if told is not None:
                 raise told from error
             kind = MtosiError if isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException) else ConfigError
             text = _plain(str(error), sql)
             if unknown := _UNKNOWN.search(text):  # DuckDB goes on with names of its own tables that are like it
-                text = f"{text[: unknown.end()]} {_tables_of(source)}"
+                text = f"{text[: unknown.end()]} {_tables_of(made)}"
             raise kind(f"SQL: {text}") from error
 
 
@@ -124,29 +114,7 @@ def _named(sql: str) -> set[str]:
     return {quoted.replace('""', '"') or word for quoted, word in _WORD.findall(sql)}
 
 
-class _View:
-    """A table that DuckDB reads by `__arrow_c_stream__`, and the error of ours that ended its last reading."""
-
-    def __init__(self, schema: Schema, open_: Any) -> None:
-        self.error: MtosiError | None = None
-        self._schema = schema
-        self._open = open_
-
-    def _batches(self) -> Iterator[Any]:
-        try:
-            yield from self._open()
-        except MtosiError as error:
-            self.error = error
-            raise
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        stream: RecordBatchReader = pa.RecordBatchReader.from_batches(self._schema, self._batches())
-        return stream.__arrow_c_stream__(requested_schema)
-
-
-def _tables_of(source: str | Path) -> str:
-    """Return, for people, what tables a query of a landing or folder may name."""
-    made = _made(source)
+def _tables_of(made: Iterable[str]) -> str:
     if made:
         return f"The tables are {', '.join(sorted(made))}"
     names = ", ".join((*OBJECT_TYPES, MESSAGE, _LEDGER, _REJECTS))
@@ -155,25 +123,22 @@ def _tables_of(source: str | Path) -> str:
 
 def _made(source: str | Path) -> dict[str, Path]:
     """Return the folders of the tables that ingest or another job has written, by their names; none: a landing."""
-    folder = folder_here(source, "what query reads") if scheme_of(str(source)) in ("", "file") else Path()
-    tables = {path.name.removeprefix(PREFIX): path for path in folder.glob(f"{PREFIX}*")} if folder.name else {}
-    if folder.name and not tables and (folder / REPORT).is_dir():  # of another job: alarms, topology, diff
+    if scheme_of(str(source)) not in ("", "file"):
+        return {}
+    folder = folder_here(source, "what query reads")
+    recover(folder)
+    tables = {path.name.removeprefix(PREFIX): path for path in folder.glob(f"{PREFIX}*")}
+    if not tables and (folder / REPORT).is_dir():  # of another job: alarms, topology, diff
         tables = {path.parent.name: path.parent for path in folder.glob("[!_]*/*.parquet")}
     return tables
 
 
-def _views(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the tables that a query may mean, by name, and notes on the landing."""
-    tables = _made(source)
-    if not tables:
-        return _of_landing(source, named, stubs)
-    recover(folder_here(source, "what query reads"))
+def _of_folder(tables: Mapping[str, Path], named: set[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
     meant = {name: tables[name] for name in tables if name in named or name in {word.upper() for word in named}}
     for path in meant.values():
         if format_of(path) != PARQUET:
             raise ConfigError(f"{path} is a table of {format_of(path)}: query reads Parquet; Spark reads the others")
-    views = {name: ds.dataset(path, format="parquet", partitioning="hive") for name, path in meant.items()}
-    return views, ()
+    return {name: ds.dataset(path, format="parquet", partitioning="hive") for name, path in meant.items()}, ()
 
 
 def _of_landing(source: str | Path, named: set[str], stubs: Sequence[str]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -184,9 +149,7 @@ def _of_landing(source: str | Path, named: set[str], stubs: Sequence[str]) -> tu
     # A query sees all of its rows or none, so damage is looked for before it begins.
     first = read(source, types[0] if types else MESSAGE, verify="full", stubs=",".join(stubs))
     tables = [first, *(first.of_type(name) for name in types[1:])] if types else []
-    views: dict[str, Any] = {
-        name: _View(table.schema, table.batches) for name, table in zip(types, tables, strict=True)
-    }
+    views: dict[str, Any] = dict(zip(types, tables, strict=True))
     views |= {name: table for name, table in ((_LEDGER, first.ledger), (_REJECTS, first.rejects)) if name in words}
     incomplete = sum(not complete for complete in first.ledger.column("complete").to_pylist())
     counts = {"rejected files: SELECT * FROM REJECTS": first.rejects.num_rows}

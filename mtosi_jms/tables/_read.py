@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from mtosi_jms.errors import ConfigError, MtosiError
-from mtosi_jms.tables.checks import check_readable
 from mtosi_jms.tables.columns import LEDGER, folder_values, full_schema, schema_of, values_of
 from mtosi_jms.tables.files import Reject
 from mtosi_jms.tables.landing import PlannedFile, log, plan_to_read, readable
 from mtosi_jms.tables.options import Mode, SourceOptions, Verify
-from mtosi_jms.tables.reader import reader_for
+from mtosi_jms.tables.reader import check_readable, reader_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +79,6 @@ def _settings(landing: Landing, object_type: str, options: dict[str, object]) ->
 
 
 def _text(name: str, value: object) -> str:
-    """Return the value of an option as Spark would pass it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
@@ -97,15 +95,16 @@ class LandingTable:
 
     Attributes:
         schema: its columns.
+        error: what ended the last reading too early; libraries that read its stream raise errors of their own.
     """
 
     def __init__(
         self, options: SourceOptions, filter: pc.Expression | None = None, *, allow_empty: bool = False
     ) -> None:
-        """Plan a landing; see `read`."""
         self._options = options
         self._filter = filter
         self.schema: Schema = full_schema(options)
+        self.error: MtosiError | None = None
         self._late: list[Reject] = []
         self._unread: list[Reject] = []
         self._plan = plan_to_read(options)
@@ -155,8 +154,15 @@ class LandingTable:
 
     def _read(self) -> Iterator[RecordBatch]:
         reader = reader_for(self._options, self.schema)
-        for batch in reader.read(self._files, self._plan.rejects if self._shows_rejects else ()):
-            yield batch if self._filter is None else self._filtered(batch)
+        self.error = None
+        try:
+            for batch in reader.read(self._files, self._plan.rejects if self._shows_rejects else ()):
+                with _checking_filter():
+                    kept = batch if self._filter is None else batch.filter(self._filter)
+                yield kept
+        except MtosiError as error:
+            self.error = error
+            raise
         self._late = reader.rejected
         self._unread = reader.unread
         for reject in reader.rejected:
@@ -175,10 +181,6 @@ class LandingTable:
         fitting = _fitting(self._filter, self.schema, tuple(dict.fromkeys(values)))
         return [file for file, of_folders in zip(files, values, strict=True) if of_folders in fitting]
 
-    def _filtered(self, batch: RecordBatch) -> RecordBatch:
-        with _checking_filter():
-            return batch.filter(self._filter)
-
     def to_arrow(self) -> Table:
         """Read all rows. If a file turns out to be damaged, the landing is planned again with `verify=full` and read
         again, so that `complete` is right in every row. Raises MtosiError: as `batches`, or files change while they are
@@ -193,12 +195,8 @@ class LandingTable:
         raise MtosiError(f"{', '.join(self._options.paths)}: files change while they are read")
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Read all rows into pandas; `options` are those of `pyarrow.Table.to_pandas`.
-
-        Raises:
-            ConfigError: pandas is not installed.
-            MtosiError: as `to_arrow`.
-        """
+        """Read all rows into pandas; `options` are those of `pyarrow.Table.to_pandas`. Raises ConfigError: pandas is
+        not installed; MtosiError: as `to_arrow`."""
         table = self.to_arrow()
         try:
             return table.to_pandas(**options)
@@ -206,12 +204,7 @@ class LandingTable:
             raise _missing("pandas") from error
 
     def to_polars(self) -> pl.DataFrame:
-        """Read all rows into Polars.
-
-        Raises:
-            ConfigError: Polars is not installed.
-            MtosiError: as `to_arrow`.
-        """
+        """Read all rows into Polars. Raises ConfigError: Polars is not installed; MtosiError: as `to_arrow`."""
         try:
             import polars as pl
         except ImportError as error:
@@ -247,7 +240,6 @@ def _fitting(filter: pc.Expression, schema: Schema, groups: Sequence[Values]) ->
 
 @contextmanager
 def _checking_filter() -> Iterator[None]:
-    """Raise ConfigError if a filter does not fit the columns."""
     try:
         yield
     except (pa.ArrowException, TypeError) as error:

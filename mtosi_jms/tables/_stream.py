@@ -58,10 +58,7 @@ def stream_objects(stream: IO[bytes], body_tag: str, routes: Routes, source: str
 
 class _Counted:
     """A stream that counts elements and attributes in what it reads: the parser keeps those that no route names.
-
-    Attributes:
-        nodes: how many there are since an object was removed, or a few more: texts and comments are not told apart.
-    """
+    `nodes`: how many there are since an object was removed, or a few more: texts and comments are not told apart."""
 
     def __init__(self, stream: IO[bytes], source: str) -> None:
         self.nodes = 0

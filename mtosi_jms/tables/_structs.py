@@ -30,7 +30,7 @@ from mtosi_jms.tables._leaves import (
     Xml,
     list_type,
 )
-from mtosi_jms.xmlbind import BLANKS, ClassTable, Field, SimpleType, XmlObject
+from mtosi_jms.xmlbind import BLANKS, ClassTable, Field, Nil, SimpleType, XmlObject
 from mtosi_jms.xmlbind.columns import OBJECT, Slot, plan_of
 
 
@@ -57,8 +57,10 @@ class Many:
         self.inner.take(element, self.next(row))
 
     def put(self, value: Any, row: int, element: etree._Element | None, notes: list[str]) -> None:
-        for item in value or ():
-            self.inner.put(item, self.next(row), None, notes)
+        for item in value:
+            at = self.next(row)
+            if _is_given(item):
+                self.inner.put(item, at, None, notes)
 
     def truncate(self, row: int) -> None:
         while self.rows and self.rows[-1] >= row:
@@ -96,11 +98,9 @@ class Struct:
         columns: the names of columns by field.
         places: builders by field, without fields that are not needed.
         steps: what is done with a child element, by Clark name.
-        attributes: builders of attributes by Clark name.
-        must: the required attributes.
+        attributes, must: builders of attributes by Clark name, and the names of those that are required.
         required: number of required elements.
         is_ordered: whether the elements come in the order of their fields.
-        nillable: whether the element may be nil.
     """
 
     def __init__(self, table: ClassTable, *, nillable: bool = False, trail: tuple[ClassTable, ...] = ()) -> None:
@@ -220,7 +220,7 @@ class Struct:
         self.present.append(row)
         for name, column in self.places.items():
             held = getattr(value, name)
-            if held is not None:
+            if _is_given(held):
                 tag = self._single.get(name)
                 column.put(held, row, None if element is None or tag is None else element.find(tag), notes)
 
@@ -284,13 +284,16 @@ def column_names(table: ClassTable) -> dict[str, str]:
     return names
 
 
+def _is_given(value: Any) -> bool:
+    return value is not None and not isinstance(value, Nil)
+
+
 def _refuse_text(text: str | None) -> None:
     if text is not None and text.strip(BLANKS):
         raise Odd
 
 
 def _element_column(slot: Slot, trail: tuple[ClassTable, ...]) -> Builder:
-    """Return the builder of one occurrence of a child element."""
     if isinstance(slot.target, SimpleType):
         return Leaf(slot.target, nillable=slot.field.nillable)
     if slot.kind != OBJECT or slot.field.head or slot.target in trail:

@@ -1,25 +1,8 @@
-"""Alarms as a table, with one row for each report of an alarm.
+"""Alarms as a table, with one row for each report of an alarm; docs/spark.md has the columns.
 
-Alarms are reported in notifications and in answers to `getActiveAlarms`. The table has the columns below, then the
-fields of the alarm class with the types of the source, then the columns of the header, the sequence and the file:
-
-| column | what |
-|---|---|
-| `alarm_key` | the identity of the alarm as JSON: object, layer, cause with its extension and qualifier, ru, contra |
-| `object_name_text` | full name of the object that has the alarm, `MD=EMS1/ME=NE-7` |
-| `cause` | name of the probable cause, or the vendor's own cause |
-| `active` | false if the severity is CLEARED, true for any other severity, null without a severity |
-
-As in MTOSI, two reports are about the same alarm if they have the same object, layer rate and probable cause, including
-its qualifier: the identity is that of `mtosi_jms.notifications.alarm_key`. The qualifier may also be an element of the
+Two reports are about the same alarm if they have the same object, layer rate and probable cause, including its
+qualifier: the identity is that of `mtosi_jms.notifications.alarm_key`. The qualifier may also be an element of the
 alarm, which the schema does not have (column `unknown`). `alarm_key` is null if object or cause is missing.
-
-    OUT/alarms/*.parquet             one row for each report of an alarm
-    OUT/latest/*.parquet             the last state of each alarm, on request
-    OUT/_report/alarms.json          what `--json` prints
-    OUT/_report/alarms.html
-
-Two engines make these rows: this process (`run_local`), and Spark (`mtosi_jms.spark.jobs`).
 """
 
 from __future__ import annotations
@@ -37,17 +20,14 @@ import pyarrow.compute as pc
 from mtosi_jms.errors import ConfigError, MtosiError, XmlError
 from mtosi_jms.inventory import class_for, load_stubs
 from mtosi_jms.report import Fact, RejectLine, Report, duration, number
-from mtosi_jms.tables._where import Condition
-from mtosi_jms.tables.checks import check_readable
 from mtosi_jms.tables.columns import NAMES, RELATIONS, full_name, full_schema
 from mtosi_jms.tables.files import Reject
 from mtosi_jms.tables.ingest import Engine, choose_engine, reading, sizes_of
-from mtosi_jms.tables.job import JobOptions, JobResult, Progress
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress, Staging
 from mtosi_jms.tables.landing import plan_landing, readable
 from mtosi_jms.tables.options import SourceOptions
-from mtosi_jms.tables.reader import reader_for
-from mtosi_jms.tables.sql import LocalJob, Sql, SqlJob, write_batches
-from mtosi_jms.tables.swap import Staging
+from mtosi_jms.tables.reader import check_readable, reader_for
+from mtosi_jms.tables.sql import Condition, LocalJob, Sql, SqlJob, write_batches
 from mtosi_jms.tables.writer import sample
 from mtosi_jms.xmlbind import parse_xml
 
@@ -62,6 +42,7 @@ __all__ = [
     "alarm_columns",
     "choose",
     "last_states",
+    "page_of",
     "report",
     "run_local",
     "source_options",
@@ -99,14 +80,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmOptions(JobOptions):
-    """Which alarms to read.
-
-    Attributes:
-        landing: a spool, a folder of envelopes, a file or a glob.
-        object_type: the class of alarms, for stubs that have another name for it.
-        latest: whether to write a table with the last state of each alarm, too.
-        stubs: generated packages, joined by commas.
-    """
+    """Which alarms to read. `landing`: a spool, a folder of envelopes, a file or a glob. `object_type`: the class of
+    alarms, for stubs that have another name for it. `latest`: whether to write a table with the last state of each
+    alarm, too. `stubs`: generated packages, joined by commas."""
 
     landing: str | Path
     object_type: str = ALARM
@@ -116,16 +92,9 @@ class AlarmOptions(JobOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AlarmResult(JobResult):
-    """What a run of the alarms job found.
-
-    Attributes:
-        rows: number of alarm reports.
-        severities: number of alarm reports by perceived severity.
-        latest: number of different alarms; None without the option `latest`.
-        active: number of different alarms that are active; None without the option `latest`.
-        messages: number of messages by kind, duplicates included.
-        rejected: messages that cannot be read, with reasons.
-    """
+    """What a run of the alarms job found: reports of alarms (`rows`), those of each severity, and messages by kind,
+    duplicates included. `latest`, `active`: numbers of different alarms, and of those that are active; None without the
+    option `latest`. `busiest`: reports by object, for the objects with most; not in the summary."""
 
     rows: int
     severities: dict[str, int]
@@ -133,17 +102,13 @@ class AlarmResult(JobResult):
     active: int | None
     messages: dict[str, int]
     rejected: tuple[Reject, ...]
+    busiest: dict[str, int]
 
 
 def alarm_columns(names: Sequence[str]) -> tuple[pa.Schema, list[str]]:
-    """Return the columns that come first in a table of alarms, and the names of those that follow.
-
-    Args:
-        names: the columns of rows of the alarm class, as the source gives them.
-
-    Raises:
-        ConfigError: `object_name` or `perceived_severity` is not among them.
-    """
+    """Return the columns that come first in a table of alarms, and the names of those that follow. `names`: the columns
+    of rows of the alarm class, as the source gives them. Raises ConfigError: `object_name` or `perceived_severity` is
+    not among them."""
     if not {"object_name", "perceived_severity"} <= set(names):
         raise ConfigError("these are not alarms: they have no columns object_name and perceived_severity")
     return _OURS, [name for name in names if name not in _LEFT_OUT]
@@ -218,23 +183,17 @@ def source_options(options: AlarmOptions) -> SourceOptions:
 
 
 def choose(options: AlarmOptions, engine: Engine = "auto") -> tuple[Engine, str]:
-    """Choose the engine of the job, and say why, as `mtosi_jms.tables.ingest.choose` does for an ingest.
-
-    Raises:
-        ConfigError: the local engine is asked for, and cannot do it.
-        SpoolError: the landing does not exist or cannot be read.
-    """
+    """Choose the engine of the job, and say why, as `mtosi_jms.tables.ingest.choose` does for an ingest. Raises
+    ConfigError: the local engine is asked for, and cannot do it; SpoolError: the landing does not exist or cannot be
+    read."""
     return choose_engine(engine, options, "", sizes_of(lambda: source_options(options)))
 
 
 def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> AlarmResult:
-    """Write `OUT/alarms/*.parquet`, `OUT/_report/` and, with `latest`, `OUT/latest/*.parquet` without Spark.
-
-    Raises:
-        ConfigError: options that do not fit or only Spark can do, or an `out` that holds tables of others.
-        SpoolError: the landing does not exist, cannot be read or has no readable message, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-    """
+    """Write `OUT/alarms/*.parquet`, `OUT/_report/` and, with `latest`, `OUT/latest/*.parquet` without Spark. Raises
+    ConfigError: options that do not fit or only Spark can do, or an `out` that holds tables of others; SpoolError: the
+    landing does not exist, cannot be read or has no readable message, or `out` cannot be written; SpoolInUseError:
+    another job works on `out`."""
     choose(options, "local")
     source = source_options(options)
     job = LocalJob("alarms", options.out, TABLES, progress, format=options.format, where=options.where)
@@ -260,12 +219,8 @@ def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> Ala
 def report(
     job: SqlJob[T], staged: Staging, options: AlarmOptions, plan: Any, reports: Callable[[Path], T]
 ) -> AlarmResult:
-    """Make the tables and the page.
-
-    Args:
-        plan: of the landing: a `Plan`, or what Spark has in its place.
-        reports: writes the table with a row for each report into a folder.
-    """
+    """Make the tables and the page. `plan`: of the landing: a `Plan`, or what Spark has in its place. `reports`: writes
+    the table with a row for each report into a folder."""
     sql, latest, active = job.sql, None, None
     with job.stage("read and write"):
         alarms = reports(staged.folder / "alarms")
@@ -286,9 +241,11 @@ def report(
         active=active,
         messages=plan.counts,
         rejected=plan.rejects,
+        busiest=busiest,
+        samples=(sample("The first rows", staged.folder / "alarms", _SAMPLED),),
         **job.facts,
     )
-    job.finish(staged, result, _page(result, options, busiest, staged.folder))
+    job.finish(staged, result, page_of(result, options))
     return result
 
 
@@ -307,8 +264,8 @@ def _count(sql: Sql[T], alarms: T, column: str, order: str) -> dict[str, int]:
     return {name or _NO_NAME: count for name, count in sql.rows(sql.sql(text, alarms=alarms))}
 
 
-def _page(result: AlarmResult, options: AlarmOptions, busiest: dict[str, int], folder: Path) -> Report:
-    """Return the page of the job, whose tables are in `folder`."""
+def page_of(result: AlarmResult, options: AlarmOptions) -> Report:
+    """Return the page of the job."""
     given = list(result.severities.items())
     severities = dict(sorted(given, key=lambda item: _SEVERITIES.index(item[0]) if item[0] in _SEVERITIES else 99))
     facts = [Fact("rows", number(result.rows))]
@@ -330,8 +287,8 @@ def _page(result: AlarmResult, options: AlarmOptions, busiest: dict[str, int], f
         title="Alarms",
         subtitle=f"{options.landing} to {result.out}",
         facts=facts,
-        charts={"By perceived severity": severities, "Objects with most rows": busiest},
-        tables=[sample("The first rows", folder / "alarms", _SAMPLED)],
+        charts={"By perceived severity": severities, "Objects with most rows": result.busiest},
+        samples=result.samples,
         rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
         links=links,
         steps={

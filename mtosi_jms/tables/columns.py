@@ -47,21 +47,15 @@ __all__ = [
     "NAMES",
     "OF_MESSAGE",
     "PROVENANCE",
-    "RELATIONS",
     "SEQUENCE",
     "Column",
     "Message",
     "arrow_schema",
     "column_names",
-    "folder_values",
-    "full_name",
     "full_schema",
-    "names_type",
     "own_columns",
     "row_schema",
     "schema_of",
-    "shown_names",
-    "struct_name",
     "values_of",
 ]
 
@@ -256,12 +250,9 @@ def values_of(columns: Sequence[Column], source: Message | ReplySequence) -> dic
 
 
 def arrow_schema(cls: type[XmlObject]) -> pa.Schema:
-    """Return the fields of a stub class as Arrow columns.
-
-    Returns:
-        Typed, nested columns with the names of the fields of the class. Recursive types, substitution groups and
-        content without a schema are XML text. Open content is a map of texts, with its XML in a column `..._raw`.
-    """
+    """Return the fields of a stub class as Arrow columns: typed, nested, with the names of the fields. Recursive types,
+    substitution groups and content without a schema are XML text. Open content is a map of texts, with its XML in a
+    column `..._raw`."""
     return pa.schema(list(Struct(cls.__xml__).type))
 
 

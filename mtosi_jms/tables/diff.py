@@ -1,20 +1,9 @@
 """What changed between two snapshots: objects created and deleted, and the attributes that changed.
 
-    changes = diff_tables(old, new, "ME")
-
-has one row for each object that differs:
-
-| column | what |
-|---|---|
-| `object_type`, `name_text` | the object |
-| `change` | created, deleted, changed, duplicate or unnamed |
-| `attributes` | of a changed object: list of `attribute`, `old`, `new`: text, JSON for nested values, null if absent |
-| `old_copies`, `new_copies` | number of rows with this name in each snapshot |
-
-Objects are identified by their full names. If a snapshot has several rows with one name, the name is reported as a
-`duplicate` and not compared. Objects without a name are only counted. Columns of provenance, and columns that the
-source derives from the name, are not compared. A column that only one snapshot has is not compared either;
-`column_notes` names it.
+There is one row for each object that differs; docs/spark.md has the columns. Objects are identified by their full
+names. If a snapshot has several rows with one name, the name is a `duplicate` and not compared. Objects without a name
+are only counted. Columns of provenance, those that the source derives from the name, and those that only one snapshot
+has (`column_notes`) are not compared.
 """
 
 from __future__ import annotations
@@ -36,14 +25,12 @@ import pyarrow.compute as pc
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.report import Fact, Report, Table, duration, number
-from mtosi_jms.tables._copies import batches
 from mtosi_jms.tables.columns import PROVENANCE, names_type, own_columns
 from mtosi_jms.tables.ingest import Engine
-from mtosi_jms.tables.job import JobOptions, JobResult, Progress
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress, Staging
 from mtosi_jms.tables.snapshots import Snapshot, choose_for, name_column
 from mtosi_jms.tables.sql import ROW, LocalJob, Sql, SqlJob
-from mtosi_jms.tables.swap import Staging
-from mtosi_jms.tables.writer import sample
+from mtosi_jms.tables.writer import batches, sample
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -58,6 +45,7 @@ __all__ = [
     "compare",
     "differences",
     "notes_on",
+    "page_of",
     "pair",
     "run_local",
     "snapshots_of",
@@ -94,12 +82,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ColumnNote:
-    """A column that only one snapshot has, or that has different types in the two.
-
-    Attributes:
-        old: its type in the old snapshot; None if it is not there.
-        new: its type in the new snapshot; None if it is not there. With two types the values are compared as text.
-    """
+    """A column that only one snapshot has, or that has different types in the two. `old`: its type in the old snapshot;
+    None if it is not there. `new`: its type in the new snapshot; None if it is not there. With two types the values are
+    compared as text."""
 
     object_type: str
     column: str
@@ -135,15 +120,10 @@ class DiffOptions(JobOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DiffResult(JobResult):
-    """The differences in numbers.
-
-    Attributes:
-        types: by object type: number of rows in `old` and `new`, and number of objects by kind of change.
-        attributes: by object type: how many objects changed in each attribute.
-        columns: columns that only one snapshot has, or that have different types.
-        old_complete: whether the landing of the old snapshot was complete; None if unknown.
-        new_complete: whether the landing of the new snapshot was complete; None if unknown.
-    """
+    """The differences in numbers. `types`: by object type: number of rows in `old` and `new`, and of objects by kind of
+    change. `attributes`: by object type: how many objects changed in each. `columns`: those that only one snapshot has,
+    or that have different types. `old_complete`, `new_complete`: whether the landing of the snapshot was complete; None
+    if unknown."""
 
     types: dict[str, dict[str, int]]
     attributes: dict[str, dict[str, int]]
@@ -164,12 +144,8 @@ def choose(options: DiffOptions, engine: Engine = "auto") -> tuple[Engine, str]:
 
 
 def snapshots_of(options: DiffOptions) -> tuple[Snapshot, Snapshot]:
-    """Find the snapshots.
-
-    Raises:
-        SpoolError: a folder does not exist.
-        ConfigError: a folder is no snapshot, or neither has a table of a type that is asked for.
-    """
+    """Find the snapshots. Raises SpoolError: a folder does not exist; ConfigError: a folder is no snapshot, or neither
+    has a table of a type that is asked for."""
     sides = ((options.old, options.old_at), (options.new, options.new_at))
     before, after = (Snapshot(path, allow_empty=options.allow_empty, at=at) for path, at in sides)
     types_of(before, after, options.object_types)
@@ -189,7 +165,7 @@ def run_local(options: DiffOptions, *, progress: Progress | None = None) -> Diff
     sides = snapshots_of(options)
     job = LocalJob("diff", options.out, TABLES, progress, format=options.format, where=options.where)
     with job.working() as staged:
-        return compare(job, staged, options, sides, job.table_of)
+        return compare(job, staged, options, sides, lambda held, name: job.sql.parquet(held.tables[name]))
 
 
 def compare(
@@ -199,11 +175,7 @@ def compare(
     sides: tuple[Snapshot, Snapshot],
     table: Callable[[Snapshot, str], T],
 ) -> DiffResult:
-    """Make the tables and the page.
-
-    Args:
-        table: reads the table of an object type.
-    """
+    """Make the tables and the page. `table`: reads the table of an object type."""
     before, after = sides
     types: dict[str, dict[str, int]] = {}
     attributes: dict[str, dict[str, int]] = {}
@@ -222,6 +194,7 @@ def compare(
                 samples.append(sample(f"{name}: the first changes", place, _SAMPLED))
         complete = before.complete, after.complete
     result = DiffResult(
+        samples=tuple(samples),
         types=types,
         attributes={name: counts for name, counts in attributes.items() if counts},
         columns=tuple(notes),
@@ -229,11 +202,12 @@ def compare(
         new_complete=complete[1],
         **job.facts,
     )
-    job.finish(staged, result, _page(result, options, samples))
+    job.finish(staged, result, page_of(result, options))
     return result
 
 
-def _page(result: DiffResult, options: DiffOptions, samples: Sequence[Table]) -> Report:
+def page_of(result: DiffResult, options: DiffOptions) -> Report:
+    """Return the page of the job."""
     heads = ("object type", "old", "new", *KINDS)
     counts = [(name, *(held[key] for key in heads[1:])) for name, held in result.types.items()]
     notes = [f"{note}." for note in result.columns]
@@ -253,7 +227,8 @@ def _page(result: DiffResult, options: DiffOptions, samples: Sequence[Table]) ->
             "Changes by kind": {kind: result.count(kind) for kind in KINDS if result.count(kind)},
             **{f"{name}: changed attributes": held for name, held in result.attributes.items()},
         },
-        tables=[Table("Objects", heads, counts), *samples],
+        tables=[Table("Objects", heads, counts)],
+        samples=result.samples,
         links={f"the changes of {name}": f"../changes/objectType={name}/" for name in result.types},
         steps={
             "Draw the network as it is now": f"mtosi-jms topology {new}",
@@ -291,7 +266,6 @@ def notes_on(sql: Sql[T], old: T, new: T, object_type: str, ignore: Collection[s
 
 
 def _compared(schema: pa.Schema, ignore: Collection[str]) -> dict[str, str]:
-    """Return the columns that are compared: their types by name."""
     own = own_columns(schema.names)
     left_out = {own[name] for name in PROVENANCE} | {name_column(schema.names), *ignore}
     return {
@@ -312,7 +286,6 @@ def _content(fields: Iterable[pa.Field]) -> list[pa.Field]:
 
 
 def _type_name(kind: pa.DataType) -> str:
-    """Return the name of a type in Spark."""
     if pa.types.is_struct(kind):
         return f"struct<{','.join(f'{field.name}:{_type_name(field.type)}' for field in kind)}>"
     if pa.types.is_map(kind):
@@ -325,12 +298,10 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def differences(sql: Sql[T], old: T, new: T, object_type: str, ignore: Collection[str]) -> T:
-    """Return the differences of two tables of one object type, with the columns that the module docstring lists.
+    """Return the differences of two tables of one object type, with the columns that docs/spark.md lists.
 
     Names and a digest of each row are joined first; then rows that differ are taken, and compared column by column.
-
-    Raises:
-        ConfigError: a table has no column `name_text`.
+    Raises ConfigError: a table has no column `name_text`.
     """
     before, after = (_compared(sql.schema(table), ignore) for table in (old, new))
     both = [name for name in before if name in after]

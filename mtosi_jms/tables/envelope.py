@@ -1,10 +1,13 @@
-"""Facts about an envelope that an ingest needs before it reads objects, and checks that it is well-formed to its end.
+"""Facts about an envelope that an ingest needs before it reads objects, checks that it is well-formed, and digests.
 
 Header fields are read as text without the white space around them; an empty element counts as absent. Only the
 correlationId keeps its white space. `security` is a credential and is never read.
 
 No function here holds more than `whole_file_bytes` of a file. Faults of a file are raised as an `XmlError` with their
 line, or as a `SpoolError` if the file cannot be read.
+
+Digests tell whether two messages have the same content. The digest of a body covers names, attributes and text. It does
+not depend on prefixes, the order of attributes, encoding, comments and white space between elements.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Final
 
@@ -22,11 +25,21 @@ from mtosi_jms.compression import DAMAGED
 from mtosi_jms.errors import EnvelopeError, ForbiddenXmlError, MalformedXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.header import BY_TAG, MTOSI_2X, SLIPS
 from mtosi_jms.inventory import is_release1
-from mtosi_jms.namespaces import SOAP11, SOAP12, clark, split_clark
+from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
 from mtosi_jms.patterns import read_place
 from mtosi_jms.soap import header_class, mend, warn_of_body, warn_of_second
 from mtosi_jms.tables.files import CHUNK, Reject, opened, read_whole, unreadable
-from mtosi_jms.xmlbind import HARDENED, Issues, XmlWarning, decode_root, parse_xml, refuse_doctype, syntax_error
+from mtosi_jms.xmlbind import (
+    HARDENED,
+    Issues,
+    Scopes,
+    XmlWarning,
+    attributes_of,
+    decode_root,
+    parse_xml,
+    refuse_doctype,
+    syntax_error,
+)
 
 __all__ = [
     "FAULT",
@@ -37,6 +50,7 @@ __all__ = [
     "soap_body",
     "verify",
 ]
+
 
 RESPONSE: Final = "response"
 REQUEST: Final = "request"
@@ -107,14 +121,8 @@ def soap_body(root: etree._Element) -> etree._Element | None:
 
 def envelope_facts(root: etree._Element, source: str | None = None, *, mark: str = "", size: int = 0) -> EnvelopeFacts:
     """Return the facts about an envelope. Its tree may still be incomplete after the first element of the body.
-
-    Args:
-        source: the document, for errors.
-        mark, size: of the document, where they are known.
-
-    Raises:
-        EnvelopeError: not SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is.
-    """
+    `source`: the document, for errors. `mark`, `size`: of the document, where they are known. Raises EnvelopeError: not
+    SOAP, no body, no MTOSI header, or neither header nor body says what kind of message it is."""
     namespace = soap_namespace(root, source)
     body = soap_body(root)
     if body is None:
@@ -134,7 +142,9 @@ def envelope_facts(root: etree._Element, source: str | None = None, *, mark: str
         text = f"msgType {fields.get('msgType', '')!r} and body element {tag or 'none'}"
         reason = f"wrong kind: {text} name no request, response, fault or notification"
         raise EnvelopeError(reason, source=source, line=body.sourceline)
-    if kind == RESPONSE and _names_files(fields):
+    # The documents in the files that a reply of BulkResponse names have a batch number or name no file.
+    names_files = fields.get("communicationPattern") == "BulkResponse" and "fileLocationURI" in fields
+    if kind == RESPONSE and names_files and "batchSequenceNumber" not in fields:
         kind = BULK_RESPONSE
     elif kind == RESPONSE and first is None:
         raise EnvelopeError("wrong kind: a response with an empty body", source=source, line=body.sourceline)
@@ -171,15 +181,6 @@ def _release(
         warn_of_body(first, dialect, issues)
     version = header.get(dialect.version, "").strip() if dialect.version else ""
     return version or dialect.release, issues.found
-
-
-def _names_files(fields: Mapping[str, str]) -> bool:
-    """Whether a response is a reply of BulkResponse that names files.
-
-    The documents in these files have a batch number or name no file, so they are no such replies.
-    """
-    bulk = fields.get("communicationPattern") == "BulkResponse"
-    return bulk and "fileLocationURI" in fields and "batchSequenceNumber" not in fields
 
 
 def _texts(header: etree._Element | None) -> dict[str, str]:
@@ -222,11 +223,8 @@ def _kind(fields: Mapping[str, str], tag: str) -> str | None:
 def scan_head(path: str) -> EnvelopeFacts:
     """Return the facts about an envelope from its head, and check that the file does not end early.
 
-    Damage between head and end is not found here; `verify` finds it.
-
-    Raises:
-        XmlError: head or end is not well-formed, the file ends early, a DTD, not SOAP, no MTOSI header, wrong kind.
-        SpoolError: the file cannot be read.
+    Damage between head and end is not found here; `verify` finds it. Raises XmlError: head or end is not well-formed,
+    the file ends early, a DTD, not SOAP, no MTOSI header, wrong kind; SpoolError: the file cannot be read.
     """
     with opened(path) as stream:
         start = stream.read(_HEAD)
@@ -243,13 +241,9 @@ def scan_head(path: str) -> EnvelopeFacts:
 
 def check_size(facts: EnvelopeFacts, path: str, whole_file_bytes: int) -> None:
     """Check that the objects of an envelope can be read: those of MTOSI 1.x only from a document that is held whole.
+    `facts`: as `scan_head` gives them. `whole_file_bytes`: the most that is held.
 
-    Args:
-        facts: as `scan_head` gives them.
-        whole_file_bytes: the most that is held.
-
-    Raises:
-        ForbiddenXmlError: the document is larger than `whole_file_bytes`.
+    Raises ForbiddenXmlError: the document is larger than `whole_file_bytes`.
     """
     if is_release1(facts.body_tag) and facts.size > whole_file_bytes:
         reason = "a message of MTOSI 1.x is read as a whole, and is larger than wholeFileBytes"
@@ -314,19 +308,13 @@ def _end(stream: IO[bytes], before: int) -> tuple[int, bool]:
 
 
 class _Nothing:
-    """A parser target that builds nothing."""
-
     def close(self) -> None:
         return None
 
 
 def verify(path: str, whole_file_bytes: int) -> None:
-    """Check that a file can be parsed to its end.
-
-    Raises:
-        XmlError: it cannot be parsed; the error has the line.
-        SpoolError: the file cannot be read.
-    """
+    """Check that a file can be parsed to its end. Raises XmlError: it cannot be parsed; the error has the line;
+    SpoolError: the file cannot be read."""
     data = read_whole(path, whole_file_bytes)
     if data is not None:
         parse_xml(data, source=path)
@@ -365,3 +353,106 @@ def _ends_early(document: str | bytes) -> bool:
     except (etree.XMLSyntaxError, MtosiError):
         return False
     return len(parser.feed_error_log) == 0
+
+
+_XSI_TYPE: Final = clark(XSI, "type")
+_EVENTS: Final = ("start", "end")
+_MANY: Final = 4096
+
+
+def file_digest(path: str) -> str:
+    """Return the SHA-256 of the decompressed bytes of a file: a cheap proof that two files are the same."""
+    digest = hashlib.sha256()
+    with opened(path) as stream:
+        while data := stream.read(CHUNK):
+            digest.update(data)
+    return digest.hexdigest()
+
+
+def body_digest(path: str, whole_file_bytes: int) -> str:
+    """Return a SHA-256 of the content of the body of an envelope."""
+    data = read_whole(path, whole_file_bytes)
+    if data is not None:
+        return tree_digest(parse_xml(data, source=path))
+    with opened(path) as stream:
+        events = etree.iterparse(stream, events=_EVENTS, huge_tree=False, **HARDENED)
+        try:
+            return _digest(events, forget=True)
+        except etree.XMLSyntaxError as error:
+            raise syntax_error(error, path) from None
+
+
+def tree_digest(root: etree._Element) -> str:
+    """Return the `body_digest` of a parsed envelope. Raises EnvelopeError: the root is not a SOAP envelope."""
+    return _digest(etree.iterwalk(root, events=_EVENTS), forget=False)
+
+
+def _digest(events: Iterable[tuple[str, etree._Element]], *, forget: bool) -> str:
+    tokens = _Tokens()
+    body = ""
+    path: list[etree._Element] = []
+    for event, element in events:
+        if event == "start":
+            path.append(element)
+            body = body or clark(soap_namespace(element), "Body")
+        if len(path) > 2 and path[1].tag == body:
+            if event == "start":
+                tokens.start(element, in_body=len(path) == 3, forget=forget)
+            else:
+                tokens.end(element, forget=forget)
+        if event == "end":
+            path.pop()
+    return tokens.digest()
+
+
+class _Tokens:
+    """Hashes tokens, separated by NUL, which XML cannot contain."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._tokens: list[str] = []
+        self._scopes = Scopes()
+
+    def start(self, element: etree._Element, *, in_body: bool, forget: bool) -> None:
+        """Add the text before an element (unless it is a child of the body), its name and its attributes."""
+        before, parent = element.getprevious(), element.getparent()
+        if not in_body and parent is not None:
+            self._between(parent.text if before is None else before.tail)
+        if forget and before is not None and parent is not None:
+            parent.remove(before)
+        self._add("<" + str(element.tag))
+        for name, value in sorted(attributes_of(element)) if element.keys() else ():
+            if name == _XSI_TYPE:
+                prefix, _, local = value.strip().rpartition(":")
+                value = clark(self._scopes.of(element).find(prefix) or "", local)
+            self._add(f"@{name}={value}")
+
+    def end(self, element: etree._Element, *, forget: bool) -> None:
+        """Add the last text of an element, and its end."""
+        if len(element):
+            self._between(element[-1].tail)
+        elif element.text:
+            self._add("#" + element.text)
+        self._add(">")
+        if forget:
+            element.clear(keep_tail=True)
+
+    def _between(self, text: str | None) -> None:
+        """Add text between elements, unless it is white space."""
+        if text and not text.isspace():
+            self._add("#" + text)
+
+    def _add(self, token: str) -> None:
+        self._tokens.append(token)
+        if len(self._tokens) > _MANY:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._digest.update(("\0".join(self._tokens) + "\0").encode())
+        self._tokens.clear()
+
+    def digest(self) -> str:
+        """The digest of all tokens."""
+        if self._tokens:
+            self._flush()
+        return self._digest.hexdigest()

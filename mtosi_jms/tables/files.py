@@ -11,7 +11,7 @@ Links are followed. A folder is read once, by the path that has no link in it if
 circle end. Globs are those of Hadoop: `*`, `?`, `[a-z]`, `[^a]`, `{one,other}`; on this machine `**` stands for any
 folders. What is named like input and is no file, or has a name that is not UTF-8, is rejected by its name.
 
-A URL is that of a file on another file system, which fsspec lists and reads (`_remote`).
+A URL is that of a file on another file system, which fsspec lists and reads (`_file_systems`).
 
 A reply of BulkResponse names a file (C18). Anyone who writes into the landing can choose that name, so only files below
 the folders of the option `bulkFiles` are followed, and the other replies are listed. A file that was followed does not
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import IO, Final, cast
 from urllib.parse import unquote, urlsplit
 
-from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files
+from mtosi_jms.bulk import DEFAULT_BOUNDS, SEPARATOR, Archive, BoundedStream, bulk_files, spool_errors
 from mtosi_jms.compression import (
     DAMAGED,
     NOT_REGULAR,
@@ -54,26 +54,21 @@ from mtosi_jms.errors import (
     MtosiError,
     SpoolError,
 )
-from mtosi_jms.tables._file_systems import NOT_THERE, Files, FileState, Reject, Rejects, Sieve, expanded
+from mtosi_jms.tables import _file_systems
+from mtosi_jms.tables._file_systems import NOT_THERE, REMOTE, Files, FileState, Reject, Rejects, Sieve, expanded
 
 __all__ = [
-    "NOT_THERE",
     "SHELF",
     "FileState",
     "Files",
     "Reject",
-    "Sieve",
     "archive",
     "disk_file",
-    "files_of",
-    "folder_here",
     "follow",
-    "is_utf8",
     "list_files",
     "local_path",
     "placed",
     "remove",
-    "split_member",
     "state_of",
     "unreadable",
 ]
@@ -93,12 +88,8 @@ ALL_FILES: Final = Sieve()
 
 
 def list_files(paths: Sequence[str], rejects: list[Reject], sieve: Sieve = ALL_FILES) -> Iterator[FileState]:
-    """Yield the files of a landing on one or more file systems, as `Files.list` does.
-
-    Raises:
-        SpoolError: as `Files.list`.
-        ConfigError: a path on a file system that fsspec does not know, or lacks a library for.
-    """
+    """Yield the files of a landing on one or more file systems, as `Files.list` does. Raises SpoolError: as
+    `Files.list`; ConfigError: a path on a file system that fsspec does not know, or lacks a library for."""
     for files, some in groupby(map(placed, paths), files_of):
         yield from files.list(some, rejects, sieve)
 
@@ -107,12 +98,8 @@ def follow(
     replies: Iterable[tuple[str, str]], folders: Sequence[str], rejects: list[Reject]
 ) -> tuple[dict[str, int], list[Reject]]:
     """Return the documents in the files that replies of BulkResponse name, with sizes, and the replies not followed.
-
-    Args:
-        replies: path of each reply, and its fileLocationURI.
-        folders: files below these folders may be read; without folders no reply is followed.
-        rejects: replies and files that cannot be read are added to it.
-    """
+    `replies`: path of each reply, and its fileLocationURI. `folders`: files below these folders may be read; without
+    folders no reply is followed. `rejects`: replies and files that cannot be read are added to it."""
     if not folders:
         return {}, [Reject(path, None, _NOT_ALLOWED) for path, _ in replies]
     documents: dict[str, int] = {}
@@ -175,8 +162,6 @@ def _unlisted(path: str, error: OSError) -> Reject:
 
 
 class _LocalFiles:
-    """The file systems of this machine."""
-
     def list(self, paths: Iterable[str], rejects: Rejects, sieve: Sieve) -> Iterator[FileState]:
         walk = _Walk(rejects, sieve)
         for path in paths:
@@ -286,7 +271,6 @@ def is_utf8(path: str) -> bool:
 
 
 def _shown(path: str) -> str:
-    """Return a path that is not UTF-8 as text."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -324,12 +308,9 @@ def disk_file(path: str, files: Container[str]) -> str | None:
 @contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
     """Open a document, `FILE` or `ARCHIVE!/MEMBER`, for reading; compressed data is decompressed whatever the name is.
-
-    Raises:
-        SpoolError: the document cannot be read, or not without a library that is missing.
-        ArchiveError: the archive is damaged or unsafe, or its content is larger than allowed.
-        MalformedXmlError: the compressed data is damaged or ends early.
-    """
+    Raises SpoolError: the document cannot be read, or not without a library that is missing; ArchiveError: the archive
+    is damaged or unsafe, or its content is larger than allowed; MalformedXmlError: the compressed data is damaged or
+    ends early."""
     file, member = split_member(path)
     try:
         if member:
@@ -357,8 +338,6 @@ _LOCAL: Final = _LocalFiles()
 def files_of(path: str) -> Files:
     """Return the file system of a file, by its absolute path or URL: of other machines it is that of fsspec."""
     if scheme_of(path):
-        from mtosi_jms.tables._remote import REMOTE
-
         return REMOTE
     return _LOCAL
 
@@ -366,38 +345,30 @@ def files_of(path: str) -> Files:
 def remove(path: str) -> None:
     """Remove a file, if it is still there. Raises SpoolError: it cannot be removed."""
     if scheme_of(path):
-        from mtosi_jms.tables import _remote
-
-        _remote.remove(path)
+        _file_systems.remove(path)
         return
-    try:
+    with spool_errors(path):
         Path(path).unlink(missing_ok=True)
-    except OSError as error:
-        raise SpoolError(path, error.strerror or str(error)) from error
 
 
 def archive(path: str, folder: str) -> None:
     """Move a file, if it is still there, to its own path below a folder, under a name that is free there. Raises
     SpoolError: it cannot be moved."""
     if scheme_of(path) or scheme_of(folder):
-        from mtosi_jms.tables import _remote
-
-        _remote.archive(path, folder)
+        _file_systems.archive(path, folder)
         return
-    try:
+    with spool_errors(path):
         if Path(path).exists():
             target = Path(folder) / path.lstrip(os.sep)
             target.parent.mkdir(parents=True, exist_ok=True)
             names = (target.with_name(f"{number}-{target.name}") for number in count(2))
             shutil.move(path, next(each for each in chain((target,), names) if not each.exists()))
-    except OSError as error:
-        raise SpoolError(path, error.strerror or str(error)) from error
 
 
 def state_of(path: str) -> FileState:
     """Return the state of the file that a document is in: itself or an archive. Raises SpoolError: there is no such
     file."""
-    try:
+    with spool_errors(path):
         try:
             return files_of(path).stat(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -405,8 +376,6 @@ def state_of(path: str) -> FileState:
             if not member:
                 raise
             return files_of(archive).stat(archive)
-    except OSError as error:
-        raise SpoolError(path, error.strerror or str(error)) from error
 
 
 def read_whole(path: str, limit: int) -> bytes | None:
@@ -436,7 +405,6 @@ class ArchiveShelf:
         self._holders = 0
 
     def __len__(self) -> int:
-        """How many archives are open."""
         return len(self._kept)
 
     @contextmanager
@@ -453,12 +421,8 @@ class ArchiveShelf:
 
     @contextmanager
     def archive(self, path: str) -> Iterator[Archive]:
-        """Open a file as an archive, or use the open one.
-
-        Raises:
-            ArchiveError: the archive is damaged, unsafe or too large.
-            SpoolError: the file cannot be read.
-        """
+        """Open a file as an archive, or use the open one. Raises ArchiveError: the archive is damaged, unsafe or too
+        large; SpoolError: the file cannot be read."""
         key = state_of(path)
         with self._lock:
             self._clear(key)

@@ -1,16 +1,7 @@
 """The job behind `mtosi-jms ingest`: it makes Parquet tables by object type from a landing, with a report.
 
-    OUT/objectType=ME/*.parquet      typed columns of ME, and so on: one folder for each object type
-    OUT/_report/summary.json         what `--json` prints
-    OUT/_report/ledger.jsonl         one line for each sequence
-    OUT/_report/rejects.jsonl        one line for each rejected file
-    OUT/_report/report.html
-
-With the object type ALL, each type that has rows gets a folder. Types that are named get one even without rows.
-
-Each file is parsed once. Everything is made in a staging folder and moved into place at the end, so a job that fails
-leaves an earlier result unchanged. Two engines make the same tables: this process (`run_local`), and Spark
-(`mtosi_jms.spark.jobs`), which also has Delta, Iceberg, and tables that grow.
+With the object type ALL, each type that has rows gets a folder. Types that are named get one even without rows. Two
+engines make the same tables: this process (`run_local`), and Spark (`mtosi_jms.spark.jobs`).
 
 Planning reads heads and ends of files only. If reading then finds a file that is damaged in the middle, the landing is
 planned again with every file read to its end, and the tables are made again, so that `complete` is right in all rows.
@@ -33,17 +24,26 @@ from mtosi_jms.binding.profile import FirstBatch
 from mtosi_jms.compression import scheme_of
 from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.inventory import ALL, MESSAGE, class_for, load_stubs
-from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, Table, duration, number
-from mtosi_jms.tables._where import Condition
-from mtosi_jms.tables.checks import Shown, check_readable
+from mtosi_jms.report import Fact, RejectLine, Report, SequenceLine, duration, number
 from mtosi_jms.tables.columns import LEDGER, values_of
 from mtosi_jms.tables.files import Reject, list_files
-from mtosi_jms.tables.formats import FORMATS, PARQUET, check_format
-from mtosi_jms.tables.job import Job, JobOptions, JobResult, Progress
+from mtosi_jms.tables.job import (
+    FORMATS,
+    PARQUET,
+    REPORT,
+    Job,
+    JobOptions,
+    JobResult,
+    Progress,
+    Staging,
+    check_format,
+    staging,
+)
 from mtosi_jms.tables.landing import plan_landing
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
+from mtosi_jms.tables.reader import Shown, check_readable
 from mtosi_jms.tables.sequences import ReplySequence, check_complete, time_text
-from mtosi_jms.tables.swap import REPORT, Staging, staging
+from mtosi_jms.tables.sql import Condition
 from mtosi_jms.tables.writer import TableWriter, Written, weight
 
 __all__ = [
@@ -53,18 +53,16 @@ __all__ = [
     "MERGE",
     "REPLACE",
     "TABLES",
-    "Engine",
     "Ingest",
     "IngestOptions",
     "IngestResult",
     "check_replaces",
     "check_write",
     "choose",
-    "choose_engine",
+    "page_of",
     "reading",
     "report_of",
     "run_local",
-    "sizes_of",
     "source_options",
     "write",
 ]
@@ -154,7 +152,6 @@ class IngestResult(JobResult):
         stuck: how many of them wait for ever, because their sequences have batches in conflict or a fault.
         submit: the options that spark-submit needs for the format.
         dry_run: whether nothing was written.
-        samples: the first rows of each table, for the page.
     """
 
     rows: dict[str, int]
@@ -177,7 +174,6 @@ class IngestResult(JobResult):
     stuck: int = 0
     submit: str = ""
     dry_run: bool = False
-    samples: tuple[Table, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -186,9 +182,7 @@ class IngestResult(JobResult):
 
     def summary(self) -> dict[str, Any]:
         """The JSON document of the command."""
-        document = super().summary()
-        del document["vendors"], document["samples"]
-        return {**document, "sequences": [_sequence_json(found) for found in self.sequences]}
+        return {**super().summary(), "sequences": [_sequence_json(found) for found in self.sequences]}
 
 
 def _sequence_json(found: ReplySequence) -> dict[str, Any]:
@@ -205,15 +199,11 @@ def _ledger_line(found: ReplySequence) -> dict[str, Any]:
 
 def write(landing: str | Path, out: str | Path, format: str = PARQUET, **options: Any) -> IngestResult:
     """Write the tables of a landing into a folder with a report, in this process, as `mtosi-jms ingest` does.
+    `landing`: a spool, a folder of envelopes, a file or a glob. `out`: the folder; an earlier result is replaced, all
+    of it or nothing. `options`: the other fields of `IngestOptions`: `object_type="ALL"`, `on_incomplete="fail"` and so
+    on.
 
-    Args:
-        landing: a spool, a folder of envelopes, a file or a glob.
-        out: the folder; an earlier result is replaced, all of it or nothing.
-        options: the other fields of `IngestOptions`: `object_type="ALL"`, `on_incomplete="fail"` and so on.
-
-    Raises:
-        ConfigError: options that do not fit, or only an ingest by Spark can do.
-        MtosiError: as `run_local`.
+    Raises ConfigError: options that do not fit, or only an ingest by Spark can do; MtosiError: as `run_local`.
     """
     try:
         given = IngestOptions(landing=landing, out=out, format=format, **options)
@@ -226,11 +216,8 @@ def choose(options: IngestOptions, engine: Engine = "auto") -> tuple[Engine, str
     """Choose the engine of an ingest, and say why.
 
     This process is chosen for what it can do (Parquet, tables that are replaced) if the files have at most
-    `LOCAL_BYTES`, where a byte of a compressed file counts as 16.
-
-    Raises:
-        ConfigError: the local engine is asked for, and cannot do it.
-        SpoolError: the landing does not exist or cannot be read.
+    `LOCAL_BYTES`, where a byte of a compressed file counts as 16. Raises ConfigError: the local engine is asked for,
+    and cannot do it; SpoolError: the landing does not exist or cannot be read.
     """
     return choose_engine(engine, options, _only_spark(options), sizes_of(lambda: source_options(options)))
 
@@ -243,15 +230,11 @@ def sizes_of(source: Callable[[], SourceOptions]) -> Iterator[int]:
 
 
 def choose_engine(engine: Engine, options: JobOptions, only_spark: str, sizes: Iterable[int]) -> tuple[Engine, str]:
-    """Choose the engine of a job, and say why; as `choose`.
+    """Choose the engine of a job, and say why; as `choose`. `options`: of the job. Conditions go to Spark unless the
+    local engine is asked for: its SQL is another. `only_spark`: why only Spark can do the job; empty if this process
+    can. `sizes`: bytes to read, of one file after the other.
 
-    Args:
-        options: of the job. Conditions go to Spark unless the local engine is asked for: its SQL is another.
-        only_spark: why only Spark can do the job; empty if this process can.
-        sizes: bytes to read, of one file after the other.
-
-    Raises:
-        ConfigError: the local engine is asked for, and cannot do it.
+    Raises ConfigError: the local engine is asked for, and cannot do it.
     """
     if options.conf and not only_spark:
         only_spark = "conf (--conf) is for Spark"
@@ -281,7 +264,7 @@ def _only_spark(options: IngestOptions) -> str:
 
 
 def run_local(options: IngestOptions, *, progress: Progress | None = None) -> IngestResult:
-    """Write `OUT/objectType=X/*.parquet` and `OUT/_report/` without Spark; see the module docstring.
+    """Write `OUT/objectType=X/*.parquet` and `OUT/_report/` without Spark; see docs/spark.md.
 
     Raises:
         ConfigError: options that do not fit, or an `out` that holds tables that this job did not make.
@@ -366,12 +349,8 @@ def source_options(options: IngestOptions) -> SourceOptions:
 
 
 class Ingest:
-    """Plans a landing and makes its tables; shows paths as the user would write them.
-
-    Args:
-        planner: plans the landing: a `Plan`, or what Spark has in its place.
-        check: checks that something in a plan can be read.
-    """
+    """Plans a landing and makes its tables; shows paths as the user would write them. `planner`: plans the landing: a
+    `Plan`, or what Spark has in its place. `check`: checks that something in a plan can be read."""
 
     def __init__(
         self,
@@ -390,11 +369,8 @@ class Ingest:
         self._landing = str(options.landing)
 
     def plan(self, source: SourceOptions, planner: Callable[[SourceOptions], Any] | None = None) -> Any:
-        """Plan the landing; with FAILFAST, where a single reject decides, read every file to its end.
-
-        Args:
-            planner: plans it now, and later if it has to be planned again; by default the present planner.
-        """
+        """Plan the landing; with FAILFAST, where a single reject decides, read every file to its end. `planner`: plans
+        it now, and later if it has to be planned again; by default the present planner."""
         self._planner = planner or self._planner
         with self._job.stage("plan"):
             plan = self._planner(replace(source, verify=Verify.FULL) if source.mode is Mode.FAILFAST else source)
@@ -423,10 +399,7 @@ class Ingest:
             return
         staged.report("ledger.jsonl", lines=(_line(_ledger_line(found)) for found in self._sequences(self._planned)))
         staged.report("rejects.jsonl", lines=(_line(asdict(reject)) for reject in result.rejected))
-        page = replace(
-            report_of(result, self._landing), links=_links(result, self._options), steps=_steps(result, self._options)
-        )
-        self._job.finish(staged, result, page, tables)
+        self._job.finish(staged, result, page_of(result, self._options), tables)
 
     def _read(self, plan: Any, writer: TableWriter) -> tuple[Any, Written, dict[str, Any]]:
         """Make the tables and the samples for the page; if the plan was wrong, plan again with every file verified."""
@@ -505,7 +478,7 @@ def report_of(result: IngestResult, landing: str, made: dt.datetime | None = Non
             "Objects by manufacturer": result.vendors,
             **{f"Objects {kind}": getattr(result, kind) for kind in LOADED},
         },
-        tables=result.samples,
+        samples=result.samples,
         sequences=[_sequence_line(found) for found in result.sequences],
         sequence_count=result.ledger.get("sequences", 0),
         rejects=[RejectLine(reject.file, reject.line, reject.reason) for reject in result.rejected],
@@ -514,28 +487,22 @@ def report_of(result: IngestResult, landing: str, made: dt.datetime | None = Non
     )
 
 
-def _links(result: IngestResult, options: IngestOptions) -> dict[str, str]:
-    """Files beside the page."""
+def page_of(result: IngestResult, options: IngestOptions) -> Report:
+    """Return the page of an ingest, with the files beside it and suggestions what to do next with the tables."""
     tables = {f"the table of {name}": f"../objectType={name}/" for name in result.rows if not options.table}
     ledger = {"the ledger, one sequence a line": "ledger.jsonl", "rejected files, one a line": "rejects.jsonl"}
-    return {**tables, **ledger}
-
-
-def _steps(result: IngestResult, options: IngestOptions) -> dict[str, str]:
-    """Return suggestions what to do next with the tables; none for tables of a catalog."""
-    if not result.rows or options.table:
-        return {}
-    out = shlex.quote(str(result.out))
-    place = f"{result.out}/objectType={next(iter(result.rows))}"
-    return {
-        "Draw the network": f"mtosi-jms topology {out} --out {shlex.quote(f'{result.out}-topology')}",
-        "Compare with the tables of another day": f"mtosi-jms diff BEFORE {out}",
-        "Read a table": reading(options.format, place),
-    }
+    steps = {"Use the tables on a cluster": f"spark-submit {result.submit}"} if result.submit else {}
+    if result.rows and not options.table:
+        out = shlex.quote(str(result.out))
+        steps |= {
+            "Draw the network": f"mtosi-jms topology {out} --out {shlex.quote(f'{result.out}-topology')}",
+            "Compare with the tables of another day": f"mtosi-jms diff BEFORE {out}",
+            "Read a table": reading(options.format, f"{result.out}/objectType={next(iter(result.rows))}"),
+        }
+    return replace(report_of(result, str(options.landing)), links={**tables, **ledger}, steps=steps)
 
 
 def _facts(result: IngestResult) -> list[Fact]:
-    """The numbers at the top of the page."""
     ledger = dict.fromkeys(("sequences", "complete", "duplicates"), 0) | result.ledger
     whole = ledger["complete"]
     return [
@@ -550,13 +517,11 @@ def _facts(result: IngestResult) -> list[Fact]:
 
 
 def _rate(result: IngestResult) -> str:
-    """Return rows per second of reading and writing, without the start of Spark."""
     spent = result.stages.get("read and write", 0.0)
     return number(sum(result.rows.values()) / spent) if spent else "unknown"
 
 
 def _sequence_line(found: ReplySequence) -> SequenceLine:
-    """A sequence as a line of the page's ledger."""
     return SequenceLine(
         name=found.correlation_id if found.correlation_id is not None else found.source or "",
         batches=found.batches,
@@ -588,13 +553,16 @@ def _notes(result: IngestResult) -> list[str]:
     if result.waiting:
         notes.append(f"{number(result.waiting)} responses wait for the rest of their sequences.")
     if result.stuck:
-        notes.append(f"{number(result.stuck)} of them wait for ever: batches are in conflict, or a fault came.")
+        why = "batches are in conflict, or a fault came; on_incomplete mark (--on-incomplete mark) writes their rows"
+        notes.append(f"{number(result.stuck)} of them wait for ever: {why}.")
     if result.copies:
         listed = ", ".join(f"{number(count)} of {name}" for name, count in result.copies.items())
         notes.append(f"Rows left out because their sequence has the object already: {listed}.")
     if result.differing:
         listed = ", ".join(f"{number(count)} of {name}" for name, count in result.differing.items())
         notes.append(f"Of these rows, some have other attributes than the row that stays: {listed}.")
+    if result.dry_run:
+        notes.append("Dry run: nothing was written.")
     if result.ledger.get("conflict"):
         notes.append("Some batch numbers arrived with different contents: their sequences are not complete.")
     return notes

@@ -21,12 +21,22 @@ from functools import partial
 from itertools import chain, islice
 from typing import Final, TypeVar
 
+from mtosi_jms.bulk import spool_errors
 from mtosi_jms.compression import is_document_name
 from mtosi_jms.errors import MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.patterns import Standing, standing_of
-from mtosi_jms.tables._digest import body_digest, file_digest
-from mtosi_jms.tables.envelope import BULK_RESPONSE, FAULT, RESPONSE, check_size, reject_of, scan_head, verify
+from mtosi_jms.tables.envelope import (
+    BULK_RESPONSE,
+    FAULT,
+    RESPONSE,
+    body_digest,
+    check_size,
+    file_digest,
+    reject_of,
+    scan_head,
+    verify,
+)
 from mtosi_jms.tables.files import (
     SHELF,
     FileState,
@@ -50,10 +60,8 @@ from mtosi_jms.tables.sequences import (
 
 __all__ = [
     "Digested",
-    "Digests",
     "Plan",
     "PlannedFile",
-    "Scan",
     "Scanned",
     "changed",
     "checksum",
@@ -65,7 +73,6 @@ __all__ = [
     "plan_to_read",
     "read_digests",
     "readable",
-    "scan_file",
     "scan_path",
     "scanned_path",
     "senders_from_zero",
@@ -188,12 +195,9 @@ def changed(file: FileState) -> str:
 
 
 def plan_landing(options: SourceOptions) -> Plan:
-    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects.
-
-    Raises:
-        SpoolError: the landing does not exist or cannot be read.
-        ConfigError: a path on a file system that fsspec does not know, or lacks a library for.
-    """
+    """Plan a landing. With the option `correlationId` the plan has only messages with this id, and all rejects. Raises
+    SpoolError: the landing does not exist or cannot be read; ConfigError: a path on a file system that fsspec does not
+    know, or lacks a library for."""
     rejects: list[Reject] = []
     listed = {file.path: file for file in list_files(options.paths, rejects, options.sieve)}
     files = (listed.pop(path) for path in sorted(listed))  # a plan needs more room than a list
@@ -253,13 +257,9 @@ def plan_scanned(
     known: Callable[[str], Iterable[PlannedFile]] = lambda _: (),
     recalled: Iterable[str] = (),
 ) -> Plan:
-    """Make the plan of scanned documents.
-
-    Args:
-        scanned: results of `scan`, and further rejects.
-        known: gives the messages of earlier plans with a correlationId, which are in the plan if a new message has it.
-        recalled: correlationIds whose known messages are in the plan in any case.
-    """
+    """Make the plan of scanned documents. `scanned`: results of `scan`, and further rejects. `known`: gives the
+    messages of earlier plans with a correlationId, which are in the plan if a new message has it. `recalled`:
+    correlationIds whose known messages are in the plan in any case."""
     rejects: list[Reject] = []
     files, replies = _parted(scanned, rejects)
     named, unfollowed = follow(replies, options.bulk_files, rejects)
@@ -322,21 +322,16 @@ def scan_path(path: str, options: SourceOptions) -> Iterator[Scanned]:
 
 def checksum(path: str) -> str:
     """Return the SHA-256 of the bytes of a file, without decompression. Raises SpoolError: the file cannot be read."""
-    try:
-        with files_of(path).open(path) as stream:
-            digest = hashlib.sha256()
-            while data := stream.read(_CHUNK):
-                digest.update(data)
-            return digest.hexdigest()
-    except OSError as error:
-        raise SpoolError(path, error.strerror or str(error)) from error
+    with spool_errors(path), files_of(path).open(path) as stream:
+        digest = hashlib.sha256()
+        while data := stream.read(_CHUNK):
+            digest.update(data)
+        return digest.hexdigest()
 
 
 def scan(path: str, size: int, options: SourceOptions, state: FileState | None = None) -> Scanned:
-    """Read the head and the end of a file, or the whole file if the options or its kind require that.
-
-    Args:
-        state: of its file, as it was listed; by default its present state.
+    """Read the head and the end of a file, or the whole file if the options or its kind require that. `state`: of its
+    file, as it was listed; by default its present state.
 
     Returns:
         The message, with the file that it names if it is a reply of BulkResponse; or a reject; or None for a message
@@ -380,14 +375,10 @@ def settle(
     """Remove copies of messages, and find out which sequences are complete.
 
     Any number of correlationIds may be settled at a time: of the others only `options.from_zero` has to be known.
+    `scanned`: the messages, ordered by path. `rejects`: files that turn out to be damaged are added to it. `digests`:
+    computes digests to find copies.
 
-    Args:
-        scanned: the messages, ordered by path.
-        rejects: files that turn out to be damaged are added to it.
-        digests: computes digests to find copies.
-
-    Returns:
-        The messages to read, ordered by path, and the ledger.
+    Returns the messages to read, ordered by path, and the ledger.
     """
     kept, receipts = _without_duplicates(scanned, rejects, digests)
     sequences = reckon(receipts, options.first_batch, options.from_zero)

@@ -59,24 +59,28 @@ class Verify(Enum):
     FULL = "full"
 
 
-Choice = TypeVar("Choice", bound=Enum)
+Choice = TypeVar("Choice")
+Member = TypeVar("Member", bound=Enum)
 
 
-def _choice(kind: type[Choice]) -> Callable[[str, str], Choice]:
+def _one_of(choices: Mapping[str, Choice]) -> Callable[[str, str], Choice]:
+    """Return the reader of an option with few values, by their texts."""
+
     def read(name: str, text: str) -> Choice:
-        for member in kind:
-            if str(member.value).lower() == text.lower():
-                return member
-        raise ConfigError(f"{name} is {text!r}; there are {', '.join(str(member.value) for member in kind)}")
+        for choice, value in choices.items():
+            if choice.lower() == text.strip().lower():
+                return value
+        raise ConfigError(f"{name} is {text!r}; there are {', '.join(choices)}")
 
     return read
 
 
-def _first_batch(name: str, text: str) -> FirstBatch:
-    found: FirstBatch | None = {"auto": "auto", "0": 0, "1": 1}.get(text.strip().lower())  # type: ignore[assignment]
-    if found is None:
-        raise ConfigError(f"{name} is {text!r}; there are auto, 0, 1")
-    return found
+def _member_of(kind: type[Member]) -> Callable[[str, str], Member]:
+    return _one_of({str(member.value): member for member in kind})
+
+
+_FIRST_BATCH: Final = _one_of({"auto": "auto", "0": 0, "1": 1})
+_FLAG: Final = _one_of({"true": True, "false": False})
 
 
 def _words(name: str, text: str) -> tuple[str, ...]:
@@ -149,12 +153,6 @@ def _glob(name: str, text: str) -> re.Pattern[str] | None:
     return re.compile("|".join(map(fnmatch.translate, expanded(text)))) if text else None
 
 
-def _flag(name: str, text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ConfigError(f"{name} is {text!r}; there are true, false")
-    return text.lower() == "true"
-
-
 def _moment(name: str, text: str) -> int | None:
     """Return a time in milliseconds since 1970; a time without a zone is taken as UTC."""
     if not text:
@@ -189,15 +187,15 @@ class SourceOptions:
     # the same, because their correlationId is unknown.
     correlation_id: str | None = field(default=None, metadata=_option("correlationId", _correlation_id))
     # DROPMALFORMED: no row for a rejected file; FAILFAST: the first rejected file ends the job.
-    mode: Mode = field(default=Mode.PERMISSIVE, metadata=_option("mode", _choice(Mode)))
+    mode: Mode = field(default=Mode.PERMISSIVE, metadata=_option("mode", _member_of(Mode)))
     # Adds this column; with PERMISSIVE each rejected file then gives a row with the reason in it.
     corrupt_column: str | None = field(default=None, metadata=_option("columnNameOfCorruptRecord", _text))
     # warn: rows of incomplete sequences are marked; filter: they are left out; fail.
     on_incomplete: OnIncomplete = field(
-        default=OnIncomplete.WARN, metadata=_option("onIncomplete", _choice(OnIncomplete))
+        default=OnIncomplete.WARN, metadata=_option("onIncomplete", _member_of(OnIncomplete))
     )
     # The number of the first batch of each sequence, 0 or 1; auto: 0 for a sender of which a 0 was seen, else 1 (C23).
-    first_batch: FirstBatch = field(default="auto", metadata=_option("firstBatch", _first_batch))
+    first_batch: FirstBatch = field(default="auto", metadata=_option("firstBatch", _FIRST_BATCH))
     # Senders of which earlier runs have seen a batch 0.
     from_zero: frozenset[str] = frozenset()
     # The kinds of messages whose objects are read: RESPONSE, NOTIFICATION, REQUEST, joined by commas.
@@ -212,7 +210,7 @@ class SourceOptions:
     batch_rows: int = field(default=10_000, metadata=_option("batchRows", _count))
     # full: parse every file while planning, so that `complete` is right even if files are damaged in the middle; ends:
     # read only heads and ends of files. The default is full if `onIncomplete` is filter or fail, otherwise ends.
-    verify: Verify = field(default=Verify.ENDS, metadata=_option("verify", _choice(Verify)))
+    verify: Verify = field(default=Verify.ENDS, metadata=_option("verify", _member_of(Verify)))
     # Larger files are streamed instead of held in memory.
     whole_file_bytes: int = field(default=BOUNDS.whole_file, metadata=_option("wholeFileBytes", _count))
     # A folder, or several as a JSON list: files below it are read if a reply of BulkResponse in the landing names them
@@ -221,7 +219,7 @@ class SourceOptions:
     # Only files whose name matches this pattern: `*.xml`, `{ems1,ems2}-*`.
     name_glob: re.Pattern[str] | None = field(default=None, metadata=_option("pathGlobFilter", _glob))
     # false: only files directly in the folders, not those in folders inside them.
-    recursive: bool = field(default=True, metadata=_option("recursiveFileLookup", _flag))
+    recursive: bool = field(default=True, metadata=_option("recursiveFileLookup", _FLAG))
     # Only files that were last changed after, or before, this time: 2026-01-31T00:00:00; without a zone it is in UTC.
     modified_after: int | None = field(default=None, metadata=_option("modifiedAfter", _moment))
     modified_before: int | None = field(default=None, metadata=_option("modifiedBefore", _moment))

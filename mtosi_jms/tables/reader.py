@@ -10,7 +10,8 @@ from __future__ import annotations
 import socket
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
@@ -19,32 +20,39 @@ from lxml import etree
 
 from mtosi_jms.errors import ArchiveError, ForbiddenXmlError, MtosiError, SpoolError, XmlError
 from mtosi_jms.inventory import ALL, MESSAGE, Hit, Routes, find_objects, is_object, label_of
-from mtosi_jms.tables._digest import body_digest, tree_digest
+from mtosi_jms.namespaces import split_clark
 from mtosi_jms.tables._native_rows import native_rows
 from mtosi_jms.tables._stream import stream_objects
-from mtosi_jms.tables.columns import MESSAGES, OF_MESSAGE, SOURCE_FILE, Column, Message, folder_values, values_of
+from mtosi_jms.tables.columns import (
+    MESSAGES,
+    OF_MESSAGE,
+    SOURCE_FILE,
+    Column,
+    Message,
+    folder_values,
+    row_schema,
+    values_of,
+)
 from mtosi_jms.tables.envelope import (
     EnvelopeFacts,
+    body_digest,
     check_size,
     envelope_facts,
     mark_of,
     reject_of,
     scan_head,
     soap_body,
+    tree_digest,
     verify,
 )
 from mtosi_jms.tables.files import SHELF, Reject, opened, read_whole
-from mtosi_jms.tables.landing import PlannedFile
+from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import Mode, SourceOptions
 from mtosi_jms.tables.rows import RowBuilder, wanted
 from mtosi_jms.xmlbind import ElementPaths, XmlWarning, parse_xml
 
-__all__ = [
-    "NO_CLASS",
-    "MessageReader",
-    "Reader",
-    "reader_for",
-]
+__all__ = ["Reader", "Shown", "check_readable", "nothing_readable", "reader_for", "refusal"]
+
 
 NO_CLASS: Final = "no-class"
 """The rule of warnings about objects for which no stub has a class."""
@@ -75,12 +83,9 @@ class Reader(ABC):
         self.unread: list[Reject] = []
 
     def read(self, files: Iterable[PlannedFile], rejects: Sequence[Reject] = ()) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some files, then the rows of known rejects.
-
-        Raises:
-            SpoolError: a file cannot be read on this host, or has changed since it was planned.
-            MtosiError: in mode FAILFAST, for the first file that is rejected.
-        """
+        """Yield the rows of some files, then the rows of known rejects. Raises SpoolError: a file cannot be read on
+        this host, or has changed since it was planned; MtosiError: in mode FAILFAST, for the first file that is
+        rejected."""
         with SHELF.held():
             for file in files:
                 if not self.options.reads(file.kind):
@@ -164,11 +169,7 @@ class Reader(ABC):
 
 
 class ObjectReader(Reader):
-    """Reads objects of some types.
-
-    Attributes:
-        by_python: number of rows that Python made, including those of rejects.
-    """
+    """Reads objects of some types. `by_python`: number of rows that Python made, including those of rejects."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema, core: str | None = None) -> None:
         """Prepare to read. The stubs must be loaded. `core` is `native` or `python`; by default the one in use."""
@@ -237,7 +238,6 @@ class ObjectReader(Reader):
                     yield
 
     def _is_sound(self, path: str) -> bool:
-        """Whether the native core is sure that a file is well-formed."""
         if self._native is None:
             return False
         with opened(path) as stream:
@@ -251,7 +251,6 @@ class MessageReader(Reader):
     """Reads messages, one row each. Digests, counts and bodies are made only if their columns are needed."""
 
     def __init__(self, options: SourceOptions, schema: pa.Schema) -> None:
-        """Prepare to read messages into the columns of a schema."""
         super().__init__(options)
         self._schema = schema
         self._columns = [column for column in MESSAGES if column.name in schema.names]
@@ -339,3 +338,55 @@ def without_class(unread: Iterable[etree._Element]) -> list[XmlWarning]:
 
 def _counts(hits: Iterable[Hit]) -> Counter[str]:
     return Counter(label_of(hit.table) for hit in hits)
+
+
+Shown = Callable[[Reject], Reject]
+"""Changes the path of a reject into what the user would write."""
+_LISTED: Final = 20
+
+
+def check_readable(plan: Plan, options: SourceOptions, shown: Shown = lambda reject: reject) -> None:
+    """Check that at least one message of a landing can be read. Raises SpoolError: none can, see `nothing_readable`."""
+    rejects: list[Reject] = []
+    for file in plan.files:
+        reject = refusal(file, options)
+        if reject is None:
+            return
+        rejects.append(reject)
+    raise nothing_readable(options, [*plan.rejects, *rejects], shown)
+
+
+def nothing_readable(options: SourceOptions, rejects: Sequence[Reject], shown: Shown) -> SpoolError:
+    """Return the error of a landing without a readable message; it lists the first rejects, one for each line."""
+    lines = ["no message in it can be read; tables stay as they are: see that the landing is there and mounted"]
+    lines[0] += ", or say allow_empty (--allow-empty)"
+    lines += [str(shown(reject)) for reject in rejects[:_LISTED]]
+    if len(rejects) > _LISTED:
+        lines.append(f"and {len(rejects) - _LISTED} more")
+    return SpoolError(", ".join(options.paths), "\n".join(lines))
+
+
+def refusal(file: PlannedFile, options: SourceOptions) -> Reject | None:
+    """Return why nothing can be read from a file; None if something can. The stubs must be loaded."""
+    try:
+        verify(file.path, options.whole_file_bytes)
+    except (XmlError, SpoolError) as error:
+        return reject_of(error, file.path)
+    if options.object_types != (ALL,) or not options.reads(file.kind) or _has_objects(file, options):
+        return None
+    return unknown_body(file.path, file.body_tag)
+
+
+def _has_objects(file: PlannedFile, options: SourceOptions) -> bool:
+    if Routes(is_object).reachable(file.body_tag) is not None:
+        return True
+    settings = replace(options, object_types=(MESSAGE,), mode=Mode.DROPMALFORMED)
+    reader = MessageReader(settings, pa.schema([row_schema((MESSAGE,)).field("objects")]))
+    return any(row for batch in reader.read((file,)) for row in batch.column(0).to_pylist())
+
+
+def unknown_body(path: str, body_tag: str) -> Reject:
+    """Return the reject of a message whose body element no stub knows and that has no object."""
+    namespace, local = split_clark(body_tag)
+    reason = f"wrong kind: no stub knows its body element {local} ({namespace or 'no namespace'})"
+    return Reject(path, None, f"{reason}, nor any object in it")

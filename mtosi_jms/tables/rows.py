@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from struct import pack
 from typing import Any, Final, NamedTuple
 
@@ -56,14 +56,9 @@ def wanted(object_types: Sequence[str]) -> Callable[[ClassTable], bool]:
 
 
 class Origin(NamedTuple):
-    """The place in its message of an object that was parsed separately.
-
-    Attributes:
-        line: of the object.
-        lines_before: number of lines of the message before the parsed octets.
-        relations: references and quality from its inventory node; None for flat objects.
-        path: gives the path of its element; None if that is unknown.
-    """
+    """The place in its message of an object that was parsed separately. `lines_before`: number of lines of the message
+    before the parsed octets. `relations`: references and quality from its inventory node; None for flat objects.
+    `path`: gives the path of its element; None if that is unknown."""
 
     line: int
     lines_before: int
@@ -72,13 +67,9 @@ class Origin(NamedTuple):
 
 
 class RowBuilder:
-    """Takes objects and rejected files, and gives record batches.
-
-    Attributes:
-        rows: number of rows that wait for the next batch.
-        paths: of the elements of a message that is in memory; None for a message that is read piece by piece. `begin`
-            sets it to None.
-    """
+    """Takes objects and rejected files, and gives record batches. `rows`: number of rows that wait for the next batch.
+    `paths`: of the elements of a message that is in memory; None for a message that is read piece by piece. `begin`
+    sets it to None."""
 
     def __init__(self, schema: pa.Schema, object_types: tuple[str, ...], corrupt: str | None = None) -> None:
         """Prepare the columns of a schema: some or all columns of the object types, and the column of rejects."""
@@ -120,12 +111,8 @@ class RowBuilder:
         self._run_start = self.rows
 
     def add(self, hit: Hit, position: int | None = None, origin: Origin | None = None) -> None:
-        """Add one object.
-
-        Args:
-            position: its number in the message, by default the next one.
-            origin: its place in the message, if its element was parsed separately.
-        """
+        """Add one object. `position`: its number in the message, by default the next one. `origin`: its place in the
+        message, if its element was parsed separately."""
         row = self.rows
         self.rows += 1
         self._position += 1
@@ -182,7 +169,7 @@ class RowBuilder:
             above = origin.path()
             issues.found = [replace(found, path=f"{above}{found.path}") for found in issues.found]
         issues.found.extend(XmlWarning("column", note, line=before + (element.sourceline or 0)) for note in notes)
-        self._objects.rare["warnings"][row] = [_warning(found) for found in issues.found]
+        self._objects.rare["warnings"][row] = [asdict(found) for found in issues.found]
         self._objects.rare["unknown"][row] = [*_unknown(decoded, ""), *_beyond(element, table, struct.table)]
 
     def reject(self, reject: Reject, values: Mapping[str, Any]) -> None:
@@ -244,10 +231,6 @@ def _part(values: list[Any], item: int) -> str:
     return escaped((values[item] if item < len(values) else None) or "")
 
 
-def _warning(found: XmlWarning) -> dict[str, Any]:
-    return {"rule": found.rule, "message": found.message, "path": found.path, "line": found.line}
-
-
 def _unknown(value: Any, path: str) -> Iterator[dict[str, str]]:
     """Yield the content of an object that has no field: kept elements, attributes and text."""
     if isinstance(value, list):
@@ -268,7 +251,6 @@ def _unknown(value: Any, path: str) -> Iterator[dict[str, str]]:
 
 
 def _beyond(element: etree._Element, table: ClassTable, columns: ClassTable) -> Iterator[dict[str, str]]:
-    """Yield the child elements that a derived class has but the columns do not."""
     known = {field.name for field in columns.fields}
     slots = plan_of(table).slots
     for child in element:

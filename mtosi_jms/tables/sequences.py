@@ -32,15 +32,7 @@ from mtosi_jms.errors import ExchangeError
 from mtosi_jms.patterns import Standing, standing_of
 from mtosi_jms.xmlbind import parse_date_time, parse_loose_date_time
 
-__all__ = [
-    "NO_FILE",
-    "Receipt",
-    "ReplySequence",
-    "check_complete",
-    "reckon",
-    "time_of",
-    "time_text",
-]
+__all__ = ["NO_FILE", "Receipt", "ReplySequence", "check_complete", "reckon", "time_of"]
 
 NO_FILE: Final = "#"
 """The beginning of the origin of a message that is in no file."""
@@ -126,10 +118,7 @@ SequenceKey = tuple[str | None, str | None]
 
 def time_of(timestamp: str | None) -> dt.datetime | None:
     """Return the timestamp of a header in UTC; None if it is absent, unreadable, or not within the years 1 to 9999.
-
-    Args:
-        timestamp: the text: xsd:dateTime, or one of the other forms that real systems send (C03).
-    """
+    `timestamp`: the text: xsd:dateTime, or one of the other forms that real systems send (C03)."""
     for parse in (parse_date_time, parse_loose_date_time):
         try:
             value = parse((timestamp or "").strip())
@@ -152,15 +141,11 @@ def sequence_key(correlation_id: str | None, source: str) -> SequenceKey:
 def reckon(
     receipts: Iterable[Receipt], first_batch: FirstBatch = "auto", from_zero: Collection[str] = ()
 ) -> list[ReplySequence]:
-    """Return the sequences of some messages, sorted by correlationId, those without one last.
+    """Return the sequences of some messages, sorted by correlationId, those without one last. `receipts`: messages in
+    any order. `first_batch`: number of the first batch of each sequence; "auto": 0 for senders of which a 0 was seen,
+    else 1. `from_zero`: further senders of which a 0 was seen.
 
-    Args:
-        receipts: messages in any order.
-        first_batch: number of the first batch of each sequence; "auto": 0 for senders of which a 0 was seen, else 1.
-        from_zero: further senders of which a 0 was seen.
-
-    Returns:
-        One entry for each sequence with at least one response. Faults alone make no sequence.
+    Returns one entry for each sequence with at least one response. Faults alone make no sequence.
     """
     groups: dict[SequenceKey, _Group] = {}
     for receipt in receipts:
@@ -208,8 +193,6 @@ def describe(found: ReplySequence) -> str:
 
 @dataclass(slots=True)
 class _Group:
-    """The messages of one sequence while they are counted."""
-
     digests: dict[int | None, dict[tuple[str, Standing], int]] = field(default_factory=dict)
     senders: set[str] = field(default_factory=set)
     ends: set[int] = field(default_factory=set)

@@ -16,13 +16,11 @@ from pyarrow import parquet
 from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError, SpoolError
 from mtosi_jms.tables.columns import own_columns
 from mtosi_jms.tables.files import folder_here
-from mtosi_jms.tables.formats import PARQUET, PREFIX, format_of
 from mtosi_jms.tables.ingest import Engine, choose_engine
-from mtosi_jms.tables.job import JobOptions
-from mtosi_jms.tables.swap import REPORT, recover
+from mtosi_jms.tables.job import PARQUET, PREFIX, REPORT, JobOptions, format_of, recover
 from mtosi_jms.tables.writer import PACKED, type_order
 
-__all__ = ["FACTS", "Snapshot", "choose_for", "name_column"]
+__all__ = ["FACTS", "Snapshot"]
 
 FACTS: Final = "_facts"
 """The column that only tables of a merge, or with a history, have."""
@@ -31,23 +29,16 @@ _SUMMARY: Final = "summary.json"
 
 
 class Snapshot:
-    """The tables of one ingest.
-
-    Attributes:
-        tables: the folder of each object type.
-        at: the time of the state that is asked for; None for the last.
-    """
+    """The tables of one ingest. `tables`: the folder of each object type. `at`: the time of the state that is asked
+    for; None for the last."""
 
     def __init__(self, path: str | Path, *, allow_empty: bool = False, at: dt.datetime | None = None) -> None:
-        """Find the tables. If an ingest was killed while it replaced them, finish its swap first.
+        """Find the tables. If an ingest was killed while it replaced them, finish its swap first. `allow_empty`:
+        whether the folder may have no table. `at`: the time of the state that is read from tables with a history; by
+        default the last state.
 
-        Args:
-            allow_empty: whether the folder may have no table.
-            at: the time of the state that is read from tables with a history; by default the last state.
-
-        Raises:
-            SpoolError: the folder does not exist, or only some of its tables were replaced.
-            ConfigError: the folder has no table and `allow_empty` is false, or it is not on this machine.
+        Raises SpoolError: the folder does not exist, or only some of its tables were replaced; ConfigError: the folder
+        has no table and `allow_empty` is false, or it is not on this machine.
         """
         self.at = at
         self.path = folder_here(path, "a snapshot")
@@ -71,11 +62,8 @@ class Snapshot:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Check that the tables stay the same while the block reads them.
-
-        Raises:
-            MtosiError: the tables were replaced after they were found, so the block may have read a mixture.
-        """
+        """Check that the tables stay the same while the block reads them. Raises MtosiError: the tables were replaced
+        after they were found, so the block may have read a mixture."""
         try:
             yield
         except Exception as error:
@@ -113,12 +101,9 @@ def name_column(columns: Sequence[str]) -> str:
 
 
 def choose_for(engine: Engine, options: JobOptions, snapshots: Callable[[], Sequence[Snapshot]]) -> tuple[Engine, str]:
-    """Choose the engine of a job that reads snapshots, and say why; as `mtosi_jms.tables.ingest.choose`.
-
-    Raises:
-        ConfigError: the local engine is asked for, and cannot do it; or a folder is no snapshot.
-        SpoolError: a snapshot does not exist.
-    """
+    """Choose the engine of a job that reads snapshots, and say why; as `mtosi_jms.tables.ingest.choose`. Raises
+    ConfigError: the local engine is asked for, and cannot do it; or a folder is no snapshot; SpoolError: a snapshot
+    does not exist."""
     if engine == "spark":
         return engine, "asked for"
     if engine == "local" and not _HAS_DUCKDB:

@@ -1,13 +1,19 @@
 """Tables that are made from others in SQL: by DuckDB in this process, or by Spark; a text that both understand.
 
-Names of columns that a user's table may have are never in the text, because the two quote them differently.
+Names of columns that a user's table may have are never in the text, because the two quote them differently. Conditions
+on rows (`where`) and tables as JSON or CSV are here, too.
 """
 
 from __future__ import annotations
 
+import base64
+import datetime as dt
+import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
@@ -16,24 +22,18 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyarrow import parquet
 
-from mtosi_jms.errors import ConfigError, MtosiError
+from mtosi_jms.errors import ConfigError, MissingExtraError, MtosiError
 from mtosi_jms.report import Report
-from mtosi_jms.tables._where import Condition, duckdb_library
-from mtosi_jms.tables.formats import CSV, JSON, PARQUET
-from mtosi_jms.tables.job import Job, JobResult, Progress
-from mtosi_jms.tables.snapshots import Snapshot
-from mtosi_jms.tables.swap import Staging, staging
-from mtosi_jms.tables.text_files import as_text
-from mtosi_jms.tables.writer import disk_errors
+from mtosi_jms.tables.job import CSV, PARQUET, Job, JobResult, Staging, disk_errors, staging
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, RecordBatchReader, Schema
 
-__all__ = ["FORMATS", "ROW", "Batches", "DuckDb", "LocalJob", "Sql", "SqlJob", "write_batches"]
+__all__ = ["ROW", "Batches", "Sql", "SqlJob", "as_text"]
+
 
 ROW: Final = "mtosi_row"
 """The alias under which `Sql.row` and `Sql.json` find the row of a table."""
-FORMATS: Final = (PARQUET, JSON, CSV)
 MEMORY: Final = "400MB"
 """What DuckDB may hold for a job; it spills more into the staging folder."""
 _ROWS: Final = 10_000
@@ -45,12 +45,8 @@ Batches = Callable[[Iterable["RecordBatch"]], Iterator["RecordBatch"]]
 
 
 class Sql(Protocol[T]):
-    """An engine for tables of type `T`.
-
-    Attributes:
-        row: in SQL: the row called `ROW` as a struct.
-        json: in SQL: the same as a text, which differs if and only if a value does.
-    """
+    """An engine for tables of type `T`. `row`: in SQL: the row called `ROW` as a struct. `json`: in SQL: the same as a
+    text, which differs if and only if a value does."""
 
     row: str
     json: str
@@ -75,30 +71,9 @@ class Sql(Protocol[T]):
 
 
 class SqlJob(Job, ABC, Generic[T]):
-    """A job that makes its tables in SQL.
-
-    Attributes:
-        sql: the engine, while the job works.
-    """
+    """A job that makes its tables in SQL. `sql`: the engine, while the job works."""
 
     sql: Sql[T]
-
-    def __init__(
-        self,
-        name: str,
-        out: str | Path,
-        tables: Sequence[str],
-        progress: Progress | None,
-        *,
-        lake: bool = False,
-        format: str = PARQUET,
-        where: str = "",
-    ) -> None:
-        """As `Job`; `format` is that of the tables in the end. Raises ConfigError: there is no such format."""
-        if not lake and format not in FORMATS:
-            raise ConfigError(f"format is {format!r}; there are {', '.join(FORMATS)}")
-        super().__init__(name, out, tables, progress, lake=lake, where=where)
-        self._format = format
 
     def convert(self, paths: Sequence[Path]) -> None:
         """Replace Parquet files by the same rows in the format of the job."""
@@ -108,28 +83,21 @@ class SqlJob(Job, ABC, Generic[T]):
 
     def finish(self, staged: Staging, result: JobResult, page: Report, tables: Sequence[str] | None = None) -> None:
         """Write the tables in the format of the job, then the report, and replace the earlier result."""
-        if self._format in (JSON, CSV):
+        if self._format != PARQUET:
             folders = [folder for pattern in self._tables for folder in staged.folder.glob(pattern)]
             self.convert([path for folder in folders for path in sorted(folder.rglob("*.parquet"))])
         super().finish(staged, result, page, tables)
 
     @abstractmethod
     def write(self, table: T, folder: Path, *, filtered: bool = True, like: T | None = None) -> T:
-        """Write a table as Parquet, and return it as it was written.
-
-        Args:
-            filtered: whether to write only the rows for which the condition of the job holds.
-            like: a written table with the same columns, for names in nested types that an engine may change.
-        """
+        """Write a table as Parquet, and return it as it was written. `filtered`: whether to write only the rows for
+        which the condition of the job holds. `like`: a written table with the same columns, for names in nested types
+        that an engine may change."""
 
 
 class DuckDb:
-    """`Sql` by DuckDB; a table is the name of a view.
-
-    Args:
-        connection: of DuckDB.
-        scratch: a folder for tables that are needed meanwhile.
-    """
+    """`Sql` by DuckDB; a table is the name of a view. `connection`: of DuckDB. `scratch`: a folder for tables that are
+    needed meanwhile."""
 
     row: str = ROW
     json: str = f"to_json({ROW})"
@@ -209,12 +177,8 @@ class LocalJob(SqlJob[str]):
 
     @contextmanager
     def working(self) -> Iterator[Staging]:
-        """Provide a staging folder, and `sql`.
-
-        Raises:
-            MissingExtraError: DuckDB is not installed.
-            MtosiError: DuckDB fails; the text is one line.
-        """
+        """Provide a staging folder, and `sql`. Raises MissingExtraError: DuckDB is not installed; MtosiError: DuckDB
+        fails; the text is one line."""
         duckdb = duckdb_library()
         with staging(self.out) as staged:
             scratch = staged.folder / "scratch"
@@ -227,13 +191,112 @@ class LocalJob(SqlJob[str]):
             except (duckdb.Error, pa.ArrowException) as error:
                 raise MtosiError(f"DuckDB: {' '.join(str(error).split())}") from error
 
-    def table_of(self, snapshot: Snapshot, object_type: str) -> str:
-        """Return the objects of a type in a snapshot."""
-        return self.sql.parquet(snapshot.tables[object_type])
-
     def write(self, table: str, folder: Path, *, filtered: bool = True, like: str | None = None) -> str:
         schema = self.sql.schema(like or table)
         rows = (pa.Table.from_batches([batch]).cast(schema).to_batches() for batch in self.sql.reader(table))
         condition = Condition(self._where if filtered else "")
         write_batches(condition.each(chain.from_iterable(rows), schema), schema, folder)
         return self.sql.parquet(folder)
+
+
+_NUMBER: Final = "mtosi_number"
+
+
+def duckdb_library() -> Any:
+    """Return DuckDB. Raises MissingExtraError: it is not installed."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError("duckdb", "tables") from error
+    return duckdb
+
+
+class Condition:
+    """Selects rows of tables. `text`: in the SQL of DuckDB; empty for all rows."""
+
+    def __init__(self, text: str) -> None:
+        """Prepare to select. Raises MissingExtraError: there is a text, and DuckDB is not installed."""
+        self._text = text
+        self._connection = duckdb_library().connect(config={"enable_external_access": "false"}) if text else None
+
+    def check(self, schema: pa.Schema) -> None:
+        """Check that it fits the columns. Raises ConfigError: it does not."""
+        if self._text:
+            ((_, kind, *_),) = self._rows(pa.Table.from_pylist([], schema), "DESCRIBE SELECT ({})")
+            if kind != "BOOLEAN":
+                raise ConfigError(f"where {self._text!r}: it is a {kind}, not true or false")
+
+    def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return those of some rows for which it holds. Raises ConfigError: it does not fit."""
+        if not self._text:
+            return rows
+        numbers = pa.array(range(rows.num_rows), pa.int64())
+        numbered = pa.Table.from_batches([rows]).append_column(_NUMBER, numbers)
+        kept = self._rows(numbered, f"SELECT {_NUMBER}", " WHERE ({}) ORDER BY 1")
+        return rows.take(pa.array([number for (number,) in kept], pa.int64()))
+
+    def each(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield batches with the rows for which it holds. Raises ConfigError: it does not fit."""
+        self.check(schema)
+        yield from map(self.of, batches)
+
+    def _rows(self, table: pa.Table, select: str, where: str = "") -> list[tuple[Any, ...]]:
+        connection: Any = self._connection
+        condition = f"{self._text}\n"  # the text may end in a comment
+        try:
+            connection.register("mtosi_rows", table)
+            query = f"{select.format(condition)} FROM mtosi_rows{where.format(condition)}"
+            rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
+        except duckdb_library().Error as error:
+            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            raise ConfigError(f"where {self._text!r}: {reason}") from error
+        return rows
+
+
+_FORMULA: Final = re.compile(r"(?=\s*[=+\-@]|[\t\r\n])")
+"""A spreadsheet runs a text that begins like this; after an apostrophe it is text."""
+
+
+def as_text(path: Path, format: str) -> None:
+    """Replace a Parquet file by the same rows as `json`, an object a line without nulls, or `csv` with a header."""
+    line: Callable[[dict[str, Any]], str] = _record if format == CSV else _json
+    with parquet.ParquetFile(path) as file, path.with_suffix(f".{format}").open("w", encoding="utf-8") as text:
+        if format == CSV:
+            text.write(",".join(map(_cell, file.schema_arrow.names)) + "\n")
+        for batch in file.iter_batches(batch_size=1_000):
+            for row in pa.Table.from_batches([batch]).to_pylist(maps_as_pydicts="lossy"):
+                text.write(line(row) + "\n")
+    path.unlink()
+
+
+def _record(row: dict[str, Any]) -> str:
+    return ",".join(map(_cell, row.values()))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list | dict):
+        value = _json(value)
+    elif not isinstance(value, str):
+        return "" if value is None else str(_plain(value)).lower() if isinstance(value, bool) else str(_plain(value))
+    text = f"'{value}" if _FORMULA.match(value) else value
+    return '"{}"'.format(text.replace('"', '""'))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(held) for name, held in value.items() if held is not None}
+    if isinstance(value, list):
+        return [_plain(held) for held in value]
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value

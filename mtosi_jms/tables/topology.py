@@ -1,25 +1,4 @@
-"""The network of a snapshot as nodes and edges: containment, links and references.
-
-Nodes, one row for each full name:
-
-| column | what |
-|---|---|
-| `id` | the full name, `MD=EMS1/ME=NE-7` |
-| `type` | the object type; for an unknown object, the type in the last step of its name |
-| `label` | the value of the last step of the name |
-| `known` | whether the snapshot has the object; false if others only refer to it |
-| `copies` | number of rows of the snapshot with this name |
-
-Edges:
-
-| column | what |
-|---|---|
-| `src`, `dst` | full names |
-| `relationship` | `contains`, `link`, `open_link`, or the list or field with the reference: `supported_ptp`, `asap` |
-| `kind` | `containment`, `link` or `reference` |
-| `via` | for a link: full name of the topological link |
-| `direction` | for a link: the direction of the topological link, `CD_BI` or `CD_UNI` |
-| `src_known`, `dst_known` | whether the snapshot has the object at that end |
+"""The network of a snapshot as nodes and edges: containment, links and references; docs/spark.md has the columns.
 
 An object is contained in the innermost object around it: the last of `parent_names`, otherwise its name without the
 last step. A topological link gives one edge from each A end to each Z end. If it has no ends on one side, it gives an
@@ -44,10 +23,9 @@ import pyarrow as pa
 from mtosi_jms.report import GRAPH_NODES, Fact, Graph, GraphEdge, GraphNode, Report, Table, duration, number
 from mtosi_jms.tables.columns import full_name, names_type, own_columns
 from mtosi_jms.tables.ingest import Engine, reading
-from mtosi_jms.tables.job import JobOptions, JobResult, Progress
+from mtosi_jms.tables.job import JobOptions, JobResult, Progress, Staging
 from mtosi_jms.tables.snapshots import Snapshot, choose_for, name_column
 from mtosi_jms.tables.sql import LocalJob, Sql, SqlJob
-from mtosi_jms.tables.swap import Staging
 from mtosi_jms.tables.writer import sample
 
 if TYPE_CHECKING:
@@ -61,6 +39,7 @@ __all__ = [
     "draw",
     "edges_in",
     "nodes_in",
+    "page_of",
     "run_local",
     "snapshot_of",
 ]
@@ -80,12 +59,8 @@ Edge = tuple[str | None, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyOptions(JobOptions):
-    """Which snapshot to draw.
-
-    Attributes:
-        snapshot: folder that `ingest` made.
-        at: the time of the state, for tables with a history (write append); by default their last state.
-    """
+    """Which snapshot to draw. `snapshot`: folder that `ingest` made. `at`: the time of the state, for tables with a
+    history (write append); by default their last state."""
 
     snapshot: str | Path
     at: dt.datetime | None = None
@@ -93,17 +68,10 @@ class TopologyOptions(JobOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TopologyResult(JobResult):
-    """A network in numbers.
-
-    Attributes:
-        nodes: number of known nodes by type.
-        unknown: number of nodes that are not known, by type.
-        edges: number of edges by relationship.
-        dangling: number of edges with an end that is not known, by relationship.
-        duplicates: number of names that several rows of the snapshot have.
-        unnamed: number of objects without a name, which become no nodes.
-        graph: the network as a graph of limited size, for `mtosi_jms.report.Picture`; not in the summary.
-    """
+    """A network in numbers: known nodes and `unknown` ones by type, edges by relationship and those with an unknown end
+    (`dangling`). `duplicates`: number of names that several rows of the snapshot have. `unnamed`: number of objects
+    without a name, which become no nodes. `graph`: the network as a graph of limited size, for
+    `mtosi_jms.report.Picture`; not in the summary."""
 
     nodes: dict[str, int]
     unknown: dict[str, int]
@@ -112,11 +80,6 @@ class TopologyResult(JobResult):
     duplicates: int
     unnamed: int
     graph: Graph
-
-    def summary(self) -> dict[str, Any]:
-        document = super().summary()
-        del document["graph"]
-        return document
 
 
 def choose(options: TopologyOptions, engine: Engine = "auto") -> tuple[Engine, str]:
@@ -142,7 +105,7 @@ def run_local(options: TopologyOptions, *, progress: Progress | None = None) -> 
     held = snapshot_of(options)
     job = LocalJob("topology", options.out, TABLES, progress, format=options.format, where=options.where)
     with job.working() as staged:
-        return draw(job, staged, options, held, job.table_of)
+        return draw(job, staged, options, held, lambda held, name: job.sql.parquet(held.tables[name]))
 
 
 def draw(
@@ -150,10 +113,8 @@ def draw(
 ) -> TopologyResult:
     """Make the tables and the page.
 
-    The option `where` is a condition on nodes. Only edges with both ends among the written nodes are written.
-
-    Args:
-        table: reads the table of an object type.
+    The option `where` is a condition on nodes. Only edges with both ends among the written nodes are written. `table`:
+    reads the table of an object type.
     """
     sql, folder = job.sql, staged.folder
     with held.unchanged():
@@ -171,13 +132,14 @@ def draw(
             unnamed = sum(_unnamed(sql, table) for table in tables.values())
         with job.stage("draw"):
             graph = _network(sql, nodes, edges)
-            samples = [sample(f"{name}: the first rows", folder / name, _SAMPLED) for name in TABLES]
-    result = TopologyResult(**counts, unnamed=unnamed, graph=graph, **job.facts)
-    job.finish(staged, result, _page(result, options, samples))
+            samples = tuple(sample(f"{name}: the first rows", folder / name, _SAMPLED) for name in TABLES)
+    result = TopologyResult(**counts, unnamed=unnamed, graph=graph, samples=samples, **job.facts)
+    job.finish(staged, result, page_of(result, options))
     return result
 
 
-def _page(result: TopologyResult, options: TopologyOptions, samples: Sequence[Table]) -> Report:
+def page_of(result: TopologyResult, options: TopologyOptions) -> Report:
+    """Return the page of the job."""
     types = dict.fromkeys((*result.nodes, *result.unknown))
     ends = [(name, count, result.dangling.get(name, 0)) for name, count in result.edges.items()]
     unknown = sum(result.unknown.values())
@@ -205,7 +167,8 @@ def _page(result: TopologyResult, options: TopologyOptions, samples: Sequence[Ta
             "Nodes by type": {name: result.nodes.get(name, 0) + result.unknown.get(name, 0) for name in types},
             "Edges by relationship": result.edges,
         },
-        tables=[Table("Edges", ("relationship", "edges", "with an unknown end"), ends), *samples],
+        tables=[Table("Edges", ("relationship", "edges", "with an unknown end"), ends)],
+        samples=result.samples,
         links={"the nodes": "../nodes/", "the edges": "../edges/"},
         steps={
             "Keep a part of the network": f"mtosi-jms topology {snapshot} --out {out} --where \"type in ('ME', 'TL')\"",
@@ -232,11 +195,7 @@ def _known(sql: Sql[T], tables: Mapping[str, T]) -> T:
 
 
 def edges_in(sql: Sql[T], tables: Mapping[str, T]) -> T:
-    """Return the edges of the objects in some tables.
-
-    Raises:
-        ConfigError: a table has no column `name_text`.
-    """
+    """Return the edges of the objects in some tables. Raises ConfigError: a table has no column `name_text`."""
     found = []
     for name, table in tables.items():
         names = sql.schema(table)
@@ -270,7 +229,6 @@ def nodes_in(sql: Sql[T], tables: Mapping[str, T], edges: T) -> T:
 
 
 def _between(sql: Sql[T], edges: T, nodes: T) -> T:
-    """Return the edges whose ends are both among some nodes."""
     text = f"""
         SELECT {_COLUMNS}, src_known, dst_known FROM {{edges}} AS found
         JOIN {{nodes}} AS a ON src = a.id JOIN {{nodes}} AS z ON dst = z.id
@@ -306,7 +264,6 @@ def _told(schema: pa.Schema) -> list[str]:
 
 
 def _edges_of(object_type: str, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
-    """Make the edges that the objects of a type give."""
     for batch in batches:
         found = [edge for edge in _batch_edges(object_type, batch) if edge[0] and edge[1]]
         columns = zip(*found, strict=True) if found else [()] * len(_EDGE)
@@ -334,13 +291,11 @@ def _batch_edges(object_type: str, batch: RecordBatch) -> Iterator[Edge]:
 
 
 def _around(name: str, parents: Sequence[str | None]) -> str | None:
-    """Return the innermost object around an object."""
     above = [parent for parent in parents if parent and parent != name]
     return above[-1] if above else name.rpartition("/")[0] or None
 
 
 def _names(value: Mapping[str, Any]) -> list[str]:
-    """Return the full names in a column of names, as texts."""
     names = [value] if "rdn" in value else next(iter(value.values())) or ()
     return [text for name in names if name is not None and (text := full_name(name))]
 
@@ -410,5 +365,4 @@ def _graph(groups: Sequence[Any], lines: Sequence[Any], caption: str) -> Graph:
 
 
 def _label(name: str) -> str:
-    """Return the value of the last step of a name."""
     return unquote(name.rpartition("/")[2].partition("=")[2]) or name

@@ -26,7 +26,7 @@ CLOCKS = frozenset({"now", "utcnow", "today"})
 OPTIONAL = {
     "bcrypt": ("mtosi_jms.gateway._access",),
     "backports": ("mtosi_jms.compression",),
-    "fsspec": ("mtosi_jms.tables._remote",),
+    "fsspec": ("mtosi_jms.tables._file_systems",),
     "elementpath": ("mtosi_codegen",),
     "jinja2": ("mtosi_codegen", "mtosi_jms.report", "mtosi_jms.console", "mtosi_jms.cli._new"),
     "xmlschema": ("mtosi_codegen", "mtosi_jms.validation._explain"),
@@ -48,7 +48,7 @@ OPTIONAL = {
     "pyarrow": ("mtosi_jms.tables", "mtosi_jms.spark", "mtosi_jms.console._folders"),
     "pandas": ("mtosi_jms.spark", "mtosi_jms.tables._read"),
     "polars": ("mtosi_jms.tables._read",),
-    "duckdb": ("mtosi_jms.tables._where",),
+    "duckdb": ("mtosi_jms.tables.sql",),
     "pytest": ("mtosi_jms.testing",),
 }
 REQUIRED = frozenset({"lxml"})

@@ -14,6 +14,7 @@ from mtosi_jms import xmlbind
 from mtosi_jms.inventory import Place, Routes, class_for, find_objects, is_object, place_of
 from mtosi_jms.simulator import InventoryEms, Network
 from mtosi_jms.stubs.mri.mer import GetAllManagedElementsResponse
+from mtosi_jms.stubs.mri.rir import GetInventoryResponse
 from mtosi_jms.stubs.nrf import invdata
 from mtosi_jms.stubs.nrf.ctp import ConnectionTerminationPointType as Ctp
 from mtosi_jms.stubs.nrf.eh import EquipmentHolderType as Eh
@@ -28,16 +29,7 @@ NODES = tuple(
 
 def _inventory() -> bytes:
     supplier = InventoryEms(Network(elements=2, ports=2, channels=2, domain="A/B=C%"))
-    response = next(iter(supplier.get_inventory(_Request(), _Context())))  # type: ignore[arg-type]
-    return xmlbind.encode(response)
-
-
-class _Request:
-    filter = None
-
-
-class _Context:
-    batch_size = None
+    return xmlbind.encode(GetInventoryResponse(inventory_data=supplier.data(range(2))))
 
 
 def _without_names(data: bytes) -> bytes:

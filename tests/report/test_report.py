@@ -13,7 +13,6 @@ import pytest
 
 from mtosi_jms.report import (
     GRAPH_NODES,
-    Event,
     Fact,
     Graph,
     GraphEdge,
@@ -73,7 +72,6 @@ def full() -> Report:
         subtitle="from a to b",
         made=MADE,
         facts=[Fact("elements", "12"), Fact("complete", "no", "bad")],
-        timeline=[Event(0.0, "request"), Event(0.5, "reply", "batch 1"), Event(1.5, "reply", "batch 2")],
         graph=Graph([GraphNode("ME=a", "a"), GraphNode("ME=b", "b", known=False)], [GraphEdge("ME=a", "ME=b")], "Two."),
         charts={
             "Objects by type": {"ME": 12000, "EQ": 0},
@@ -97,7 +95,7 @@ def full() -> Report:
 def test_page_shows_every_part(full: Report) -> None:
     text = " ".join(parsed(render(full)).texts)
     for part in (
-        "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12,000", "Exchange", "Objects by type",
+        "Inventory", "from a to b", "2026-01-02 03:04:05 UTC", "elements", "12,000", "Objects by type",
         "Objects by manufacturer", "9 others", "Ledger of sequences", "2, 4", "the end", "unknown", "\u2717 incomplete",
         "\u2713 complete", "Rejected", "a.xml", "not SOAP", "20 ms", "3.0 s", "rows are marked",
         "Network", "Two.", "only: 7", "Sample",
@@ -132,7 +130,6 @@ def test_data_stays_data() -> None:
             title=evil,
             subtitle=evil,
             facts=[Fact(evil, evil)],
-            timeline=[Event(0.1, evil, evil)],
             graph=Graph([GraphNode(evil, evil), GraphNode("b", evil)], [GraphEdge(evil, "b")], evil),
             charts={evil: {evil: 1}, "several": {evil: 2, "b": 1}},
             tables=[Table(evil, (evil,), [(evil,)])],
@@ -163,12 +160,8 @@ def test_many_missing_numbers_are_counted() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0.0004, "0 ms"), (0.25, "250 ms"), (3.44, "3.4 s"), (125.2, "2 min 5 s")]
 )
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-def test_numbers_are_grouped() -> None:
-    assert number(1234567) == "1,234,567"
+def test_durations_and_numbers(seconds: float, text: str) -> None:
+    assert (duration(seconds), number(1234567)) == (text, "1,234,567")
 
 
 def test_bars_scale_to_the_largest() -> None:
@@ -197,18 +190,6 @@ def test_a_graph_is_bounded_and_drawn_the_same_way_each_time(count: int) -> None
 def test_an_edge_without_an_end_is_left_out() -> None:
     page = Picture(Graph([GraphNode("a", "a")], [GraphEdge("a", "nowhere")])).html
     assert '<line class="edge"' not in page
-
-
-@pytest.mark.parametrize(("count", "shape"), [(3, "circle"), (100, "rect"), (5000, "rect")])
-def test_timeline_shapes_by_number(count: int, shape: str) -> None:
-    chart = render(Report(title="t", timeline=[Event(index / 100, "lane") for index in range(count)]))
-    found = chart.count(f"<{shape} ")
-    assert 0 < found <= max(count, 120)
-    assert f">{number(count)}<" in chart
-
-
-def test_timeline_of_one_moment_has_an_axis() -> None:
-    assert '<text class="tick"' in render(Report(title="t", timeline=[Event(0.0, "lane")]))
 
 
 def test_without_jinja2_the_error_names_the_extra() -> None:

@@ -19,6 +19,8 @@ import pytest
 from mtosi_jms.cli import main
 from mtosi_jms.compression import ZSTD
 
+from .troubles import troubled_landing
+
 GUIDE = Path(__file__).parents[2] / "docs/spark.md"
 MTOP = "http://www.tmforum.org/mtop/"
 SPACES = {
@@ -209,6 +211,13 @@ def writer(landing: Path) -> Put:
         return path
 
     return write
+
+
+@pytest.fixture
+def troubled(put: Put, landing: Path, envelopes: Envelopes, other_prefixes: Envelopes) -> Path:
+    """A landing with everything that a plan must see."""
+    troubled_landing(put, envelopes, other_prefixes)
+    return landing
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mtosi_jms.errors import MtosiError
-from mtosi_jms.tables.swap import recover, staging
+from mtosi_jms.tables.job import recover, staging
 
 KILLED = 9
 FAILED = 3

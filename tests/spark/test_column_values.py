@@ -8,13 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lxml import etree
 
 from mtosi_jms import xmlbind as x
-from mtosi_jms.stubs.fmw.gen import NameAndValueStringListType
-from mtosi_jms.stubs.nrf.me import CommunicationStateType, ManagedElementType
-from mtosi_jms.tables._leaves import Odd, arrow_type, from_text, storer, texts_of
-from mtosi_jms.tables._structs import Struct
+from mtosi_jms.tables._leaves import arrow_type, from_text, storer
 
 UTC = dt.UTC
 MOMENT = pa.timestamp("us", tz="UTC")
@@ -74,38 +70,3 @@ def test_what_needs_a_warning_is_no_plain_value(simple: Any, text: str) -> None:
 def test_what_a_column_cannot_hold_is_refused(simple: Any, value: Any) -> None:
     with pytest.raises(ValueError, match="column"):
         storer(simple)(value)
-
-
-def test_enumerations_are_stored_as_their_text() -> None:
-    simple = ManagedElementType.__xml__.field("communication_state").simple()
-    assert simple is not None
-    store = storer(simple)
-    assert store(CommunicationStateType.CS_AVAILABLE) == "CS_AVAILABLE"
-    assert type(store(CommunicationStateType("NEW"))) is str
-
-
-def test_a_row_that_is_taken_back_leaves_no_trace() -> None:
-    space = NameAndValueStringListType.__xml__.module.namespace
-    builder = Struct(NameAndValueStringListType.__xml__)
-    pair = "<nvs><name>n</name><value>v</value></nvs>"
-    good = etree.fromstring(f"<p xmlns='{space}'>{pair}</p>")
-    bad = etree.fromstring(f"<p xmlns='{space}'>{pair}{pair}<what/></p>")
-    builder.take(good, 0)
-    with pytest.raises(Odd):
-        builder.take(bad, 1)
-    builder.truncate(1)
-    builder.take(good, 1)
-    assert builder.finish(2).to_pylist() == [{"nvs": [{"name": "n", "value": "v"}]}] * 2
-    assert builder.finish(1).to_pylist() == [None]
-
-
-def test_texts_by_path() -> None:
-    element = etree.fromstring("<a z='0'><b>1</b><b x='2'>3</b><c>t<d/></c><skip>no</skip></a>")
-    assert texts_of(element, frozenset({"skip"})) == [
-        ("@z", "0"),
-        ("b", "1"),
-        ("b[2]/@x", "2"),
-        ("b[2]", "3"),
-        ("c", "t"),
-        ("c/d", ""),
-    ]

@@ -21,6 +21,7 @@ from mtosi_jms.spark.jobs import (
     IngestResult,
     TopologyOptions,
     diff_tables,
+    report_of,
     run_diff,
     run_ingest,
     run_topology,
@@ -350,11 +351,7 @@ def test_parquet_gets_the_rows_of_what_is_new(spark: Any, envelopes: Any, landin
     assert network.ingest().stages == {}
 
 
-def test_what_waits_for_ever_is_told(
-    spark: Any, envelopes: Any, landing: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from mtosi_jms.jobs._ingest import show
-
+def test_what_waits_for_ever_is_told(spark: Any, envelopes: Any, landing: Path) -> None:
     network = Network(envelopes, landing, spark, format="parquet", write="append")
     for message in (answer("whole", 1, 1, "a"), answer("parts", 1, 2, "b", end=False)):
         network.put(message)
@@ -362,10 +359,8 @@ def test_what_waits_for_ever_is_told(
         network.put(answer("twice", 1, 3, name))
     for result in (network.ingest(), network.ingest()):
         assert (result.waiting, result.stuck) == (3, 2)
-        show(result)
-        assert "2 of them wait for ever: batches are in conflict, or a fault came" in " ".join(
-            capsys.readouterr().out.split()
-        )
+        notes = " ".join(report_of(result, "landing").notes)
+        assert "2 of them wait for ever: batches are in conflict, or a fault came" in notes
     assert [row["name_text"] for row in network.table().collect()] == ["MD=M/ME=a"]
 
 

@@ -78,7 +78,7 @@ def test_no_text_of_a_csv_table_is_a_formula(
     write(landing, tmp_path / "in")
     command = ["topology", str(tmp_path / "in"), "--out", str(tmp_path / "net"), "--engine", engine]
     assert main([*command, "--format", "csv", "--where", "type = 'ME'"]) == 0
-    assert "7 nodes, 0 edges" in capsys.readouterr().out, "the domain is not among the nodes"
+    assert "7 objects, 0 only referred to, 0 edges" in capsys.readouterr().out, "the domain is not among the nodes"
     rows = csv.DictReader(lines(tmp_path / "net/nodes", "csv"))
     shown = {row["label"] for row in rows if row["type"] == "ME"}
     assert shown == {"a=1", "\u00e9", *(f"'{text}" for text in texts[:5])}

@@ -19,7 +19,7 @@ from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark.jobs import IngestOptions, run_ingest
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._merge import Counts
-from mtosi_jms.tables.formats import check_format
+from mtosi_jms.tables.job import check_format
 
 DELTA_CATALOG = "spark.sql.catalog.spark_catalog"
 

@@ -10,7 +10,7 @@ import pytest
 
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.spark import SourceOptions
-from mtosi_jms.tables._digest import body_digest
+from mtosi_jms.tables.envelope import body_digest
 from mtosi_jms.tables.files import list_files, local_path
 from mtosi_jms.tables.landing import Plan, PlannedFile, partition, plan_landing, readable
 from mtosi_jms.tables.sequences import describe

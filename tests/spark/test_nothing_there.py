@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-import zipfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,27 +15,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
-from mtosi_jms.errors import ConfigError, SpoolError
-from mtosi_jms.spark import SourceOptions, diff_snapshots, snapshot_topology
+from mtosi_jms.errors import SpoolError
+from mtosi_jms.spark import SourceOptions
 from mtosi_jms.spark._engine import check_readable
 from mtosi_jms.tables.landing import plan_landing
+
+from ..packed import tarred, zipped
 
 pytestmark = pytest.mark.spark
 
 Put = Callable[..., Path]
-
-
-def archive_of(name: str, data: bytes) -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(name, data)
-    return packed.getvalue()
-
-
-def empty_tar() -> bytes:
-    packed = io.BytesIO()
-    tarfile.open(fileobj=packed, mode="w").close()
-    return packed.getvalue()
 
 
 def broken_inside(envelopes: Any) -> str:
@@ -56,10 +42,10 @@ NOTHING: dict[str, Callable[[Any], dict[str, str | bytes]]] = {
     "cut off": lambda e: {"1.xml": e.batch("c", 1, True, e.me("a"))[:-20]},
     "no header": lambda e: {"1.xml": e.envelope("", "<v:x/>")},
     "broken inside": lambda e: {"1.xml": broken_inside(e), "2.xml": broken_inside(e)},
-    "broken inside, packed": lambda e: {"1.xml.gz": broken_inside(e), "2.zip": archive_of("a.xml", b"<order/>")},
+    "broken inside, packed": lambda e: {"1.xml.gz": broken_inside(e), "2.zip": zipped(("a.xml", "<order/>"))},
     "damaged gzip": lambda e: {"1.xml": b"\x1f\x8b\x08broken"},
-    "archives without documents": lambda e: {"1.zip": archive_of("a.txt", b"x"), "2.tar": empty_tar()},
-    "damaged archive": lambda e: {"1.zip": archive_of("a.xml", b"x" * 99)[:60]},
+    "archives without documents": lambda e: {"1.zip": zipped(("a.txt", "x")), "2.tar": tarred()},
+    "damaged archive": lambda e: {"1.zip": zipped(("a.xml", "x" * 99))[:60]},
 }
 STAGES = ("ingesting: plan", "reading alarms: plan")
 KEPT = {"objectType=ME/part-0.parquet", "alarms/part-0.parquet", "nodes/part-0.parquet", "changes/part-0.parquet"}
@@ -183,19 +169,6 @@ def test_a_folder_without_tables_is_no_snapshot(refused: Any, tmp_path: Path) ->
             (line,) = refused(*command)
             assert line.startswith(f"{wrong}: no "), line
             assert ("--allow-empty" in line) == (name not in ("missing", "a file"))
-
-
-def test_calls_refuse_a_folder_without_tables_too(spark: Any, tmp_path: Path) -> None:
-    there = snapshot(tmp_path / "there")
-    for name, folder in no_tables(tmp_path).items():
-        error = SpoolError if name in ("missing", "a file") else ConfigError
-        for read in (
-            lambda folder=folder: snapshot_topology(spark, folder),
-            lambda folder=folder: diff_snapshots(spark, folder, there),
-            lambda folder=folder: diff_snapshots(spark, there, folder),
-        ):
-            with pytest.raises(error, match=f"{folder}: no "):
-                read()
 
 
 @pytest.mark.endurance

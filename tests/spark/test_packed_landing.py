@@ -7,7 +7,6 @@ import io
 import json
 import logging
 import sys
-import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ pytest.importorskip("pyarrow")
 
 from mtosi_jms.bulk import Archive
 from mtosi_jms.compression import ZSTD
-from mtosi_jms.errors import ArchiveError, ConfigError, SpoolError
+from mtosi_jms.errors import ArchiveError, SpoolError
 from mtosi_jms.inventory import MESSAGE
 from mtosi_jms.spark import SourceOptions
 from mtosi_jms.tables.columns import full_schema
@@ -30,37 +29,21 @@ from mtosi_jms.tables.files import SHELF, ArchiveShelf, documents_of, list_files
 from mtosi_jms.tables.landing import plan_landing
 from mtosi_jms.tables.reader import reader_for
 
+from ..packed import tarred, zipped
+
 pytestmark = pytest.mark.obligation("C18")
 
 Put = Callable[..., Path]
 CORRUPT = "reason"
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return out.getvalue()
-
-
-def tarred(members: dict[str, bytes], mode: Any = "w") -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return out.getvalue()
-
-
 zstd = import_module(ZSTD).compress
 PACKERS: dict[str, Callable[[dict[str, bytes]], bytes]] = {
-    "a.zip": zipped,
-    "a.tar": tarred,
-    "a.TAR.GZ": lambda members: tarred(members, "w:gz"),
-    "a.tgz": lambda members: tarred(members, "w:gz"),
-    "a.tar.zst": lambda members: zstd(tarred(members)),
+    "a.zip": lambda members: zipped(*members.items()),
+    "a.tar": lambda members: tarred(*members.items()),
+    "a.TAR.GZ": lambda members: tarred(*members.items(), mode="w:gz"),
+    "a.tgz": lambda members: tarred(*members.items(), mode="w:gz"),
+    "a.tar.zst": lambda members: zstd(tarred(*members.items())),
 }
 
 
@@ -106,8 +89,8 @@ def test_rows_are_those_of_plain_files(landing: Path, save: Any, members: Any, n
 
 
 def test_messages_and_duplicates_across_archives(landing: Path, save: Any, members: Any, put: Put) -> None:
-    save("a.zip", zipped(members))
-    save("b.tar.gz", tarred(members, "w:gz"))
+    save("a.zip", zipped(*members.items()))
+    save("b.tar.gz", tarred(*members.items(), mode="w:gz"))
     put("c/1.xml", members["1.xml"])
     found = rows(landing, MESSAGE)
     assert [row["source_file"].removeprefix(f"{landing}/") for row in found] == [
@@ -120,19 +103,14 @@ def test_messages_and_duplicates_across_archives(landing: Path, save: Any, membe
     assert found[0]["body"] == members["1.xml"]
 
 
-BOMB = zipped({"1.xml": b"<a>" + bytes(70_000_000)})
+BOMB = zipped(("1.xml", b"<a>" + bytes(70_000_000)))
 HOSTILE = {
-    "traversal.zip": (zipped({"../1.xml": b"<a/>"}), "unsafe name"),
-    "traversal.tar.gz": (tarred({"/1.xml": b"<a/>"}, "w:gz"), "unsafe name"),
+    "traversal.zip": (zipped(("../1.xml", b"<a/>")), "unsafe name"),
     "bomb.zip": (BOMB, "too many for its size"),
-    "bomb.tar.gz": (gzip.compress(tarred({"1.xml": bytes(70_000_000)})), "too many for its size"),
-    "bomb.tar.zst": (zstd(tarred({"1.xml": bytes(70_000_000)})), "too many for its size"),
-    "cut.tar.zst": (zstd(tarred({"1.xml": b"<a/>"}))[:-20], "damaged archive"),
-    "cut.tgz": (tarred({"1.xml": b"<a/>"}, "w:gz")[:-20], "damaged archive"),
-    "cut.zip": (zipped({"1.xml": b"<a/>"})[:-5], "damaged archive"),
-    "none.zip": (zipped({"1.txt": b"<a/>"}), "without any"),
+    "cut.tgz": (tarred(("1.xml", b"<a/>"), mode="w:gz")[:-20], "damaged archive"),
     "empty.tar": (b"", "empty file"),
 }
+"""Some of each kind: `tests/bulk` has all."""
 
 
 def test_hostile_archives_are_rejected_with_a_reason(landing: Path, save: Any, members: Any, envelopes: Any) -> None:
@@ -145,7 +123,7 @@ def test_hostile_archives_are_rejected_with_a_reason(landing: Path, save: Any, m
     for name, (data, _) in hostile.items():
         save(name, data)
     bad = {**members, "1.xml": b"<order/>", "3.xml": members["3.xml"][:-40]}
-    save("mixed.zip", zipped(bad))
+    save("mixed.zip", zipped(*bad.items()))
     found = rows(landing)
     assert [row["name_text"] for row in found if not row[CORRUPT]] == [f"MD=M/ME=2{i}" for i in range(5)]
     reasons = {row["source_file"].removeprefix(f"{landing}/"): row[CORRUPT] for row in found if row[CORRUPT]}
@@ -161,8 +139,8 @@ def test_without_the_library_a_file_is_rejected_with_what_to_install(
 ) -> None:
     save("plain.xml", members["1.xml"])
     save("a.xml.zst", zstd(members["3.xml"]))
-    save("b.tar.zst", zstd(tarred(members)))
-    save("c.zip", zipped({"1.xml.zst": zstd(members["3.xml"])}))
+    save("b.tar.zst", zstd(tarred(*members.items())))
+    save("c.zip", zipped(("1.xml.zst", zstd(members["3.xml"]))))
     monkeypatch.setitem(sys.modules, ZSTD, None)
     found = rows(landing)
     assert len([row for row in found if not row[CORRUPT]]) == 5
@@ -189,7 +167,7 @@ def test_a_member_that_is_damaged_where_planning_did_not_look(
 
 
 def test_a_file_that_is_named_outright_is_looked_into_whatever_its_name(landing: Path, save: Any) -> None:
-    save("x.dat", zipped({"1.xml": b"<a/>"}))
+    save("x.dat", zipped(("1.xml", b"<a/>")))
     save("plain.xml", b"<a/>")
     assert [file.path for file in list_files([str(landing)], [])] == [str(landing / "plain.xml")]
     (named,) = list_files([str(landing / "x.dat")], [])
@@ -210,7 +188,7 @@ def test_an_archive_is_opened_once_for_all_its_members(
             super().__init__(path, file=file)
 
     monkeypatch.setattr("mtosi_jms.tables.files.Archive", Counting)
-    path = save("a.tgz", tarred({f"{n}.xml": members["1.xml"] for n in range(50)}, "w:gz"))
+    path = save("a.tgz", tarred(*((f"{n}.xml", members["1.xml"]) for n in range(50)), mode="w:gz"))
     plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
     assert archives == [str(path)]
     assert len(plan.files) == 1
@@ -219,13 +197,13 @@ def test_an_archive_is_opened_once_for_all_its_members(
 
 
 def test_an_archive_that_is_replaced_meanwhile_is_read_anew(landing: Path, save: Any) -> None:
-    path = save("a.zip", zipped({"1.xml": b"<a/>"}))
+    path = save("a.zip", zipped(("1.xml", b"<a/>")))
     with SHELF.held():
         with opened(f"{path}!/1.xml") as stream:
             assert stream.read() == b"<a/>"
         path.unlink()
         save("b.zip", b"")
-        save("a.zip", zipped({"1.xml": b"<bcd/>"}))
+        save("a.zip", zipped(("1.xml", b"<bcd/>")))
         with opened(f"{path}!/1.xml") as stream:
             assert stream.read() == b"<bcd/>"
         path.unlink()
@@ -234,7 +212,7 @@ def test_an_archive_that_is_replaced_meanwhile_is_read_anew(landing: Path, save:
 
 
 def test_several_archives_may_be_read_at_once(landing: Path, save: Any) -> None:
-    paths = [str(save(f"{n}.zip", zipped({"1.xml": b"<a/>", "2.xml": b"<b/>"}))) for n in range(3)]
+    paths = [str(save(f"{n}.zip", zipped(("1.xml", b"<a/>"), ("2.xml", b"<b/>")))) for n in range(3)]
     shelf = ArchiveShelf()
 
     @contextmanager
@@ -262,7 +240,7 @@ def test_several_archives_may_be_read_at_once(landing: Path, save: Any) -> None:
 def test_a_path_that_looks_like_a_member_may_be_a_file(landing: Path, put: Put) -> None:
     odd = put("odd!/1.xml", "<a/>")
     assert split_member(str(odd)) == (str(odd), "")
-    archive = put("a!/b.zip", zipped({"x!/1.xml": b"<a/>"}))
+    archive = put("a!/b.zip", zipped(("x!/1.xml", b"<a/>")))
     assert split_member(f"{archive}!/x!/1.xml") == (str(archive), "x!/1.xml")
 
 
@@ -292,7 +270,7 @@ def reply(envelopes: Any) -> Callable[..., str]:
 def transfer(tmp_path: Path, members: Any) -> Path:
     folder = tmp_path / "transfer"
     folder.mkdir()
-    (folder / "data.zip").write_bytes(zipped(members))
+    (folder / "data.zip").write_bytes(zipped(*members.items()))
     return folder
 
 
@@ -324,7 +302,7 @@ def test_below_a_folder_that_is_allowed_the_file_is_read(
 
 
 def test_a_file_that_lies_in_the_landing_too_is_read_once(landing: Path, put: Put, reply: Any, members: Any) -> None:
-    path = put("data.zip", zipped(members))
+    path = put("data.zip", zipped(*members.items()))
     put("reply.xml", reply(path.as_uri()))
     assert len(rows(landing, bulkFiles=str(landing))) == 15
 
@@ -361,14 +339,6 @@ def test_a_document_of_a_file_is_no_reply(landing: Path, put: Put, reply: Any) -
     put("numbered.xml", reply("file:///x", batchSequenceNumber=1, batchSequenceEndOfReply="true"))
     plan = plan_landing(SourceOptions.parse({"path": str(landing)}))
     assert (plan.counts, plan.unfollowed) == ({"response": 1}, ())
-
-
-def test_the_option_is_a_path_or_a_list() -> None:
-    assert SourceOptions.parse({"path": "x"}).bulk_files == ()
-    assert SourceOptions.parse({"path": "x", "bulkfiles": "/a,b"}).bulk_files == ("/a,b",)
-    assert SourceOptions.parse({"path": "x", "bulkFiles": '["/a", "/b"]'}).bulk_files == ("/a", "/b")
-    with pytest.raises(ConfigError, match="bulkFiles is not a JSON list"):
-        SourceOptions.parse({"path": "x", "bulkFiles": "[/a"})
 
 
 # Through Spark, and the command
@@ -417,9 +387,7 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     members: Any,
     transfer: Path,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from mtosi_jms.jobs._ingest import show
     from mtosi_jms.tables import write
 
     put("reply.xml", reply((transfer / "data.zip").as_uri()))
@@ -428,15 +396,11 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     assert result.rows == {"ME": 0}
     assert [found.file for found in result.unfollowed] == [str(landing / "reply.xml")]
     assert [found.file for found in result.rejected] == [str(landing / "bad.zip")]
-    show(result)
-    told = " ".join(capsys.readouterr().out.split())
-    assert f"warning: {landing}/reply.xml names a file that is not read" in told
-    assert "1 bulk responses" in told
     summary = json.loads((tmp_path / "out" / "_report" / "summary.json").read_text())
     assert summary["unfollowed"][0]["file"] == str(landing / "reply.xml")
     assert "1 replies name files" in (tmp_path / "out" / "_report" / "report.html").read_text()
     result = write(landing, tmp_path / "out2", bulk_files=(str(transfer),))
     assert (result.rows, result.unfollowed, result.complete) == ({"ME": 15}, (), True)
-    save("data.zip", zipped(members))
+    save("data.zip", zipped(*members.items()))
     result = write(landing, tmp_path / "out3", object_type="ALL")
     assert result.rows == {"ME": 15}

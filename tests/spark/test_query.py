@@ -16,15 +16,7 @@ from mtosi_jms.cli import main
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.tables import query, write
 
-from .troubles import troubled_landing
-
 Put = Callable[[str, "str | bytes"], Path]
-
-
-@pytest.fixture
-def troubled(put: Put, landing: Path, envelopes: Any, other_prefixes: Any) -> Path:
-    troubled_landing(put, envelopes, other_prefixes)
-    return landing
 
 
 @pytest.fixture
@@ -88,17 +80,6 @@ def test_a_query_that_needs_too_much_is_refused(tables: Path) -> None:
     sql = "SELECT list(a.range ORDER BY random()) FROM range(10000000) a"
     with pytest.raises(MtosiError, match="SQL: "), query(tables, sql, memory="20MB") as answer:
         list(answer.rows)
-
-
-def test_a_file_that_changes_meanwhile_is_named(troubled: Path, envelopes: Any) -> None:
-    with query(troubled, "SELECT name_text FROM ME") as answer:
-        assert len(list(answer.rows)) > 10
-    from mtosi_jms.tables import read
-
-    table = read(troubled)
-    (troubled / "open.xml").write_text(envelopes.batch("open", 1, False, envelopes.me("other")))
-    with pytest.raises(MtosiError, match=r"open\.xml.*has changed"):
-        table.to_arrow()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +17,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError
 from mtosi_jms.tables import read, write
+
+from ..packed import zipped
 
 Put = Callable[..., Path]
 
@@ -72,11 +72,8 @@ def landed(remote: MemoryFileSystem, put: Put, landing: Path, envelopes: Any) ->
     put("1.xml", envelopes.batch("a", 1, False, envelopes.me("x")))
     put("deep/er/2.xml.gz", envelopes.batch("a", 2, True, envelopes.me("y")))
     put("deep/again.xml", envelopes.batch("a", 1, False, envelopes.me("x")))
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("3.xml", envelopes.batch("b", 2, True, envelopes.me("z")))
-        archive.writestr("wrong.xml", "<order/>")
-    put("packed.zip", packed.getvalue())
+    packed = envelopes.batch("b", 2, True, envelopes.me("z"))
+    put("packed.zip", zipped(("3.xml", packed), ("wrong.xml", "<order/>")))
     many = "".join(envelopes.me(f"m{number}", f"<me:location>{'here' * 200}</me:location>") for number in range(300))
     put("large.xml", envelopes.batch("c", 1, True, many))
     put("half.xml", "<a>")

@@ -29,42 +29,53 @@ def one(*facts: Fact) -> ReplySequence:
     return found[0]
 
 
-def test_complete_in_any_order() -> None:
-    found = one(("c", 3, True, "z"), ("c", 1, False, "x"), ("c", 2, False, "y"))
-    assert (found.batches, found.expected, found.received, found.complete) == (3, 3, (1, 2, 3), True)
-    assert found.missing == ()
+A, B, C, FAULT = "a", "b", "c", Receipt("c", None, None, "f", fault=True)
+UNPLACED: dict[str, Any] = {"complete": False, "conflicts": (None,)}
 
 
-@pytest.mark.obligation("BAT8")
-def test_gap_and_late_end() -> None:
-    found = one(("c", 5, True, "e"), ("c", 2, False, "b"))
-    assert (found.expected, found.missing, found.missing_count, found.complete) == (5, (1, 3, 4), 3, False)
-
-
-def test_end_not_seen() -> None:
-    found = one(("c", 1, False, "a"), ("c", 3, None, "c"))
-    assert (found.expected, found.missing, found.complete) == (None, (2,), False)
-
-
-def test_zero_based_peer() -> None:
-    found = one(("c", 0, False, "a"), ("c", 1, False, "b"), ("c", 2, True, "c"))
-    assert (found.expected, found.missing, found.complete) == (3, (), True)
-
-
-@pytest.mark.obligation("BAT6")
-def test_duplicate_is_counted_and_nothing_else() -> None:
-    found = one(("c", 1, True, "a"), ("c", 1, True, "a"), ("c", 1, True, "a"))
-    assert (found.batches, found.duplicates, found.conflicts, found.complete) == (1, 2, (), True)
-
-
-@pytest.mark.obligation("BAT7")
-def test_same_number_other_body_is_a_conflict() -> None:
-    found = one(("c", 1, False, "a"), ("c", 1, False, "b"), ("c", 2, True, "c"))
-    assert (found.conflicts, found.duplicates, found.batches, found.complete) == ((1,), 0, 2, False)
-
-
-def test_copies_removed_by_a_reader_count() -> None:
-    assert one(Receipt("c", 1, True, "a", copies=4)).duplicates == 3
+@pytest.mark.obligation("BAT1", "BAT6", "BAT7", "BAT8", "BAT9")
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ([(3, True, C), (1, False, A), (2, False, B)], {"batches": 3, "expected": 3, "complete": True, "missing": ()}),
+        ([(5, True, A), (2, False, B)], {"expected": 5, "missing": (1, 3, 4)}),
+        ([(1, False, A), (3, None, C)], {"expected": None, "missing": (2,), "complete": False}),
+        ([(0, False, A), (1, False, B), (2, True, C)], {"expected": 3, "missing": (), "complete": True}),
+        ([(1, True, A)] * 3, {"batches": 1, "duplicates": 2, "conflicts": (), "complete": True}),
+        (
+            [(1, False, A), (1, False, B), (2, True, C)],
+            {"conflicts": (1,), "duplicates": 0, "batches": 2, "complete": False},
+        ),
+        ([(1, False, A), (2, True, B), (2, False, B)], {"conflicts": (2,), "complete": False}),
+        (
+            [(1, False, A), (2, True, B), (4, False, C)],
+            {"expected": 2, "missing": (), "unexpected": (4,), "complete": False},
+        ),
+        ([(1, False, A), (2, True, B), (3, True, C)], {"unexpected": (3,), "complete": False}),
+        ([Receipt("c", 1, True, A, copies=4)], {"duplicates": 3}),
+        ([(None, None, A)], {"batches": 1, "expected": 1, "received": (), "complete": True}),
+        ([(1, True, A), FAULT], {"faults": 1, "batches": 1, "complete": False}),
+        (
+            [(1, False, A), (4_294_967_295, True, B)],
+            {"missing_count": 4_294_967_293, "missing": tuple(range(2, 2 + LISTED))},
+        ),
+        *(
+            (facts, UNPLACED)
+            for facts in (
+                [(None, None, A), (None, None, B)],
+                [(None, True, A), (None, False, B)],
+                [(None, False, A)],
+                [(None, False, A), (None, True, A)],
+                [(1, True, A), (None, None, B)],
+                [(1, False, A), (None, False, C), (2, True, B)],
+            )
+        ),
+    ],
+)
+def test_what_the_batches_of_a_reply_say(facts: list[Any], expected: dict[str, Any]) -> None:
+    """By (number, end, digest), or receipts of their own; all of one correlationId."""
+    found = one(*(fact if isinstance(fact, Receipt) else ("c", *fact) for fact in facts))
+    assert {name: getattr(found, name) for name in expected} == expected
 
 
 def test_correlation_id_is_compared_as_it_came() -> None:
@@ -77,38 +88,6 @@ def test_without_correlation_id_each_is_its_own() -> None:
     found = reckon(receipts_of((None, 1, False, "a"), (None, 1, False, "a"), Receipt(None, None, None, "b", "one.xml")))
     assert [sequence.complete for sequence in found] == [False, False, True]
     assert found[2].source == "one.xml"
-
-
-def test_lone_reply_without_number_is_complete() -> None:
-    found = one(("c", None, None, "a"))
-    assert (found.batches, found.expected, found.received, found.complete) == (1, 1, (), True)
-
-
-@pytest.mark.obligation("BAT1")
-@pytest.mark.parametrize(
-    "facts",
-    [
-        [(None, None, "a"), (None, None, "b")],
-        [(None, True, "a"), (None, False, "b")],
-        [(None, False, "a")],
-        [(None, False, "a"), (None, True, "a")],
-        [(1, True, "a"), (None, None, "b")],
-        [(1, False, "a"), (None, False, "c"), (2, True, "b")],
-    ],
-)
-def test_content_without_a_place_makes_a_sequence_incomplete(facts: list[tuple[int | None, bool | None, str]]) -> None:
-    found = one(*(("c", *fact) for fact in facts))
-    assert (found.complete, found.conflicts) == (False, (None,))
-
-
-def test_another_end_mark_is_a_conflict() -> None:
-    found = one(("c", 1, False, "a"), ("c", 2, True, "b"), ("c", 2, False, "b"))
-    assert (found.complete, found.conflicts) == (False, (2,))
-
-
-def test_two_ends_are_not_complete() -> None:
-    found = one(("c", 1, False, "a"), ("c", 2, True, "b"), ("c", 3, True, "c"))
-    assert (found.complete, found.unexpected) == (False, (3,))
 
 
 @pytest.mark.obligation("BAT5")
@@ -134,25 +113,8 @@ def test_a_sender_of_which_a_zero_was_seen_counts_from_zero(
     assert first.unexpected == ((0,) if first_batch == 1 else ())
 
 
-@pytest.mark.obligation("BAT9")
-def test_number_beyond_the_end() -> None:
-    found = one(("c", 1, False, "a"), ("c", 2, True, "b"), ("c", 4, False, "d"))
-    assert (found.expected, found.missing, found.unexpected, found.complete) == (2, (), (4,), False)
-
-
-def test_fault_ends_the_exchange() -> None:
-    found = one(("c", 1, True, "a"), Receipt("c", None, None, "f", fault=True))
-    assert (found.faults, found.batches, found.complete) == (1, 1, False)
-
-
 def test_faults_alone_make_no_sequence() -> None:
     assert reckon([Receipt("c", None, None, "f", fault=True)]) == []
-
-
-def test_absurd_number_costs_nothing() -> None:
-    found = one(("c", 1, False, "a"), ("c", 4_294_967_295, True, "b"))
-    assert found.missing_count == 4_294_967_293
-    assert found.missing == tuple(range(2, 2 + LISTED))
 
 
 RECEIPTS = st.lists(

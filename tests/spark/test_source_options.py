@@ -12,7 +12,7 @@ from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 
 def test_defaults() -> None:
     options = SourceOptions.parse({"path": "x"})
-    assert options == SourceOptions(paths=("x",))
+    assert options == SourceOptions(paths=("x",)) == SourceOptions.parse({"paths": '["x"]'})
     assert (options.object_type, options.mode, options.on_incomplete, options.verify) == (
         "ME",
         Mode.PERMISSIVE,
@@ -25,7 +25,7 @@ def test_names_have_no_case_and_values_little() -> None:
     options = SourceOptions.parse(
         {
             "PATH": "x",
-            "OBJECTTYPE": "me,Ptp,SubnetworkConnectionType",
+            "OBJECTTYPE": "me,Ptp, ME ,SubnetworkConnectionType",
             "Mode": "failfast",
             "onincomplete": "FILTER",
             "messageTypes": "response,NOTIFICATION",
@@ -38,10 +38,6 @@ def test_names_have_no_case_and_values_little() -> None:
     assert (options.mode, options.on_incomplete) == (Mode.FAILFAST, OnIncomplete.FILTER)
     assert options.message_types == {"response", "notification"}
     assert (options.partitions, options.corrupt_column, options.verify) == (3, "_bad", Verify.FULL)
-
-
-def test_several_paths() -> None:
-    assert SourceOptions.parse({"paths": '["a", "b"]'}).paths == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +55,7 @@ def test_several_paths() -> None:
         ({"path": "x", "objectType": " , "}, "objectType is empty"),
         ({"path": "x", "objectType": "ME,ALL"}, "stand alone"),
         ({"paths": "a,b"}, "not a JSON list"),
+        ({"path": "x", "bulkFiles": "[/a"}, "bulkFiles is not a JSON list"),
     ],
 )
 def test_refusals_say_what_there_is(given: dict[str, str], words: str) -> None:
@@ -94,11 +91,8 @@ def test_what_decides_is_verified(given: str, verify: Verify) -> None:
     assert SourceOptions.parse({"path": "x", "onIncomplete": given, "verify": "ends"}).verify is Verify.ENDS
 
 
-def test_object_types_are_each_once() -> None:
-    assert SourceOptions.parse({"path": "x", "objectType": "ME, me ,EQ"}).object_types == ("ME", "EQ")
-
-
 def test_options_pickle() -> None:
-    options = SourceOptions.parse({"path": "x", "stubs": "acme, b"})
+    options = SourceOptions.parse({"path": "x", "stubs": "acme, b", "bulkFiles": '["/a", "/b"]'})
     assert pickle.loads(pickle.dumps(options)) == options
-    assert options.stubs == ("acme", "b")
+    assert (options.stubs, options.bulk_files) == (("acme", "b"), ("/a", "/b"))
+    assert SourceOptions.parse({"path": "x", "bulkfiles": "/a,b"}).bulk_files == ("/a,b",)

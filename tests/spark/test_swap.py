@@ -14,9 +14,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.errors import ConfigError, MtosiError, SpoolError, SpoolInUseError
-from mtosi_jms.tables.job import Job
+from mtosi_jms.tables.job import Job, Staging, recover, staging
 from mtosi_jms.tables.snapshots import Snapshot
-from mtosi_jms.tables.swap import Staging, recover, staging
 
 pytestmark = pytest.mark.spark
 

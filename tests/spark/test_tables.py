@@ -15,15 +15,7 @@ import pytest
 from mtosi_jms.errors import ConfigError, ExchangeError, MtosiError, SpoolError
 from mtosi_jms.tables import read
 
-from .troubles import troubled_landing
-
 Put = Callable[[str, "str | bytes"], Path]
-
-
-@pytest.fixture
-def troubled(put: Put, landing: Path, envelopes: Any, other_prefixes: Any) -> Path:
-    troubled_landing(put, envelopes, other_prefixes)
-    return landing
 
 
 def by_place(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

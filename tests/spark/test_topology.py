@@ -13,11 +13,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
-from mtosi_jms.errors import ConfigError, SpoolError
+from mtosi_jms.errors import ConfigError
 from mtosi_jms.spark.jobs import (
     TopologyOptions,
     run_topology,
-    snapshot_topology,
     topology_tables,
 )
 from mtosi_jms.tables import write
@@ -176,10 +175,6 @@ def test_the_command_tells_what_contains_what_in_the_nested_layout(
     assert main(["topology"]) == 2
 
 
-def test_what_is_no_snapshot(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(SpoolError, match="no such folder"):
-        snapshot_topology(spark, tmp_path / "no")
-    with pytest.raises(ConfigError, match="no objectType="):
-        run_topology(TopologyOptions(snapshot=tmp_path, out=tmp_path / "out"), spark=spark)
+def test_a_table_without_names(spark: Any) -> None:
     with pytest.raises(ConfigError, match="has a column name_text"):
         topology_tables({"ME": spark.range(1)})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.snapshots import Snapshot
 
+from ..packed import zipped
 from .troubles import repeating
 
 pytestmark = pytest.mark.spark
@@ -66,8 +66,7 @@ def test_what_is_no_file_or_has_an_odd_name_is_rejected_by_name(put: Put, landin
         os.chdir(before)
     (Path(os.fsdecode(os.fsencode(landing) + b"/" + ODD))).write_text("<a/>")
     Path(os.fsdecode(os.fsencode(landing) + b"/folder-\xff")).mkdir()
-    with zipfile.ZipFile(landing / "z.zip", "w") as packed:
-        packed.writestr("in.xml", "<a/>")
+    put("z.zip", zipped(("in.xml", "<a/>")))
     expected = {
         "pipe.xml": NOT_REGULAR,
         "pipe.zip": NOT_REGULAR,
@@ -174,8 +173,7 @@ def test_a_file_that_is_not_what_was_planned_ends_the_task(
 @pytest.mark.obligation("TAB2")
 def test_an_archive_that_is_not_what_was_planned_ends_the_task(put: Put, landing: Path, envelopes: Any) -> None:
     for name in ("c", "Z"):
-        with zipfile.ZipFile(landing / "a.zip", "w") as packed:
-            packed.writestr("in.xml", envelopes.batch(name, 1, True, envelopes.me("a")))
+        put("a.zip", zipped(("in.xml", envelopes.batch(name, 1, True, envelopes.me("a")))))
         if name == "c":
             settings, plan = planned(landing)
     with pytest.raises(SpoolError, match=r"a\.zip!/in\.xml: cannot be read on host"):

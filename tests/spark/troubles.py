@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
+from ..packed import tarred, zipped
+
 Put = Callable[[str, str | bytes], Path]
+OTHER = {"seconds", "stages", "out", "submit"}
+"""What the engines may say differently in a summary."""
 
 
 def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
@@ -52,19 +53,9 @@ def troubled_landing(put: Put, envelopes: Any, other_prefixes: Any) -> None:
     put("notes.txt", "no input")
     put(".hidden.xml", "no input")
     packed = {"deep/1.xml": batch("packed", 1, False, me("p1")), "2.xml": batch("packed", 2, True, me("p2"))}
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as archive:
-        for name, text in packed.items():
-            archive.writestr(name, text)
-        archive.writestr("bad.xml", "<x/>")
-    put("archives/some.zip", held.getvalue())
-    held = io.BytesIO()
-    with tarfile.open(fileobj=held, mode="w:gz") as tar:
-        data = batch("whole", 2, False, me("w2")).encode()
-        info = tarfile.TarInfo("again.xml")
-        info.size = len(data)
-        tar.addfile(info, io.BytesIO(data))
-    put("archives/more.tgz", held.getvalue())
+    put("archives/some.zip", zipped(*packed.items(), ("bad.xml", "<x/>")))
+    again = batch("whole", 2, False, me("w2")).encode()
+    put("archives/more.tgz", tarred(("again.xml", again), mode="w:gz"))
 
 
 def repeating(put: Put, envelopes: Any) -> None:
@@ -85,6 +76,21 @@ def _inventory(envelopes: Any, number: int, *domains: str) -> str:
     end = "true" if number == 3 else "false"
     text = text.replace("<hdr:batchSequenceNumber>1<", f"<hdr:batchSequenceNumber>{number}<")
     return text.replace("<hdr:batchSequenceEndOfReply>true<", f"<hdr:batchSequenceEndOfReply>{end}<")
+
+
+def written(out: Path, tables: str = "objectType=*") -> dict[str, Any]:
+    """The tables and the report of a job, but for what engines may say differently, times and the order of rows."""
+    found: dict[str, Any] = {}
+    for file in (out / "_report").glob("*.json*"):
+        if file.suffix == ".jsonl":
+            found[file.name] = [json.loads(line) for line in file.read_text().splitlines()]
+        else:
+            found |= {name: value for name, value in json.loads(file.read_text()).items() if name not in OTHER}
+    for folder in out.glob(tables):
+        table = pq.read_table(folder, partitioning=None)
+        kinds = {field.name: str(field.type).replace("element:", "item:") for field in table.schema}
+        found[folder.name] = kinds, sorted(map(repr, table.to_pylist()))
+    return found
 
 
 def content(out: Path, landing: str) -> dict[str, Any]:

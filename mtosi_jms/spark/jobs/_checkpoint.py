@@ -20,8 +20,8 @@ from mtosi_jms.inventory import ALL
 from mtosi_jms.spark._known import KnownFiles, facts_text, message_of
 from mtosi_jms.tables.envelope import RESPONSE
 from mtosi_jms.tables.files import FileState, Reject, disk_file, list_files, placed
-from mtosi_jms.tables.formats import PARQUET
 from mtosi_jms.tables.ingest import CHECKPOINT
+from mtosi_jms.tables.job import PARQUET
 from mtosi_jms.tables.landing import (
     Plan,
     PlannedFile,

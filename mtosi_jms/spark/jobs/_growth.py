@@ -43,14 +43,13 @@ from mtosi_jms.spark.jobs._tables import SparkTableWriter, is_few, sequence_key,
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, disk_file, state_of
-from mtosi_jms.tables.formats import PARQUET, PREFIX
 from mtosi_jms.tables.ingest import IngestOptions
+from mtosi_jms.tables.job import PARQUET, PREFIX, REPORT, Staging
 from mtosi_jms.tables.landing import Plan, PlannedFile
 from mtosi_jms.tables.options import Mode, OnIncomplete, SourceOptions, Verify
 from mtosi_jms.tables.reader import reader_for
 from mtosi_jms.tables.sequences import time_of
 from mtosi_jms.tables.snapshots import FACTS
-from mtosi_jms.tables.swap import REPORT, Staging
 from mtosi_jms.tables.writer import Written, count_rows
 
 if TYPE_CHECKING:

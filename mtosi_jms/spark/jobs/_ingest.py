@@ -21,7 +21,6 @@ from mtosi_jms.spark.jobs._growth import READ, Growth
 from mtosi_jms.spark.jobs._job import FEW, INTERPRETED, SparkJob, settings
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
 from mtosi_jms.spark.jobs._tables import SparkTableWriter
-from mtosi_jms.tables.formats import PARQUET, check_format
 from mtosi_jms.tables.ingest import (
     LOADED,
     REPLACE,
@@ -33,10 +32,9 @@ from mtosi_jms.tables.ingest import (
     check_write,
     source_options,
 )
-from mtosi_jms.tables.job import Progress
+from mtosi_jms.tables.job import PARQUET, REPORT, Progress, Staging, check_format
 from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.options import Mode, SourceOptions
-from mtosi_jms.tables.swap import REPORT, Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

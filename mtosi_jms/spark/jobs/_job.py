@@ -19,11 +19,9 @@ from mtosi_jms.errors import ConfigError, MtosiError
 from mtosi_jms.spark._engine import write_parquet
 from mtosi_jms.spark._workers import map_batches
 from mtosi_jms.spark.jobs._merge import state_of
-from mtosi_jms.tables.formats import format_of
+from mtosi_jms.tables.job import Staging, format_of, staging
 from mtosi_jms.tables.snapshots import Snapshot
-from mtosi_jms.tables.sql import ROW, Batches, SqlJob
-from mtosi_jms.tables.swap import Staging, staging
-from mtosi_jms.tables.text_files import as_text
+from mtosi_jms.tables.sql import ROW, Batches, SqlJob, as_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

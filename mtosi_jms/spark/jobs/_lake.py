@@ -20,7 +20,7 @@ from mtosi_jms.inventory import ALL, OBJECT_TYPES, class_for, label_of
 from mtosi_jms.jars import fetch, pins
 from mtosi_jms.spark.jobs._job import FEW, ONE_JOB
 from mtosi_jms.spark.jobs._merge import Counts
-from mtosi_jms.tables.formats import DELTA, FOLDERS, ICEBERG, PARQUET, PREFIX, format_of
+from mtosi_jms.tables.job import DELTA, FOLDERS, ICEBERG, PARQUET, PREFIX, format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
