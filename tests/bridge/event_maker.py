@@ -55,7 +55,6 @@ BASIC: dict[TCKind, st.SearchStrategy[Anything]] = {
     TCKind.string: LATIN,
     TCKind.wstring: WIDE,
 }
-PORTABLE = BASIC
 """The basic types, with values that every ORB takes."""
 
 

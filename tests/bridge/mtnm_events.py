@@ -13,26 +13,25 @@ LONG: Final = TypeCode.of(TCKind.long)
 FLOAT: Final = TypeCode.of(TCKind.float)
 BOOLEAN: Final = TypeCode.of(TCKind.boolean)
 ANY: Final = TypeCode.of(TCKind.any)
+
+
+def struct(path: str, names: str, *types: TypeCode) -> TypeCode:
+    """A struct of MTNM's. `path`: its module and name. `names`: of its members."""
+    return TypeCode.struct(f"{IDL}/{path}:1.0", path.rpartition("/")[2], tuple(zip(names.split(), types, strict=True)))
+
+
 TIME: Final = TypeCode.alias(f"{IDL}/globaldefs/Time_T:1.0", "Time_T", STRING)
 LAYER: Final = TypeCode.alias(f"{IDL}/transmissionParameters/LayerRate_T:1.0", "LayerRate_T", SHORT)
-PAIR: Final = TypeCode.struct(
-    f"{IDL}/globaldefs/NameAndStringValue_T:1.0", "NameAndStringValue_T", (("name", STRING), ("value", STRING))
-)
+PAIR: Final = struct("globaldefs/NameAndStringValue_T", "name value", STRING, STRING)
 PAIRS: Final = TypeCode.alias(f"{IDL}/globaldefs/NVSList_T:1.0", "NVSList_T", TypeCode.sequence(PAIR))
 NAME: Final = TypeCode.alias(f"{IDL}/globaldefs/NamingAttributes_T:1.0", "NamingAttributes_T", PAIRS)
 NAMES: Final = TypeCode.sequence(NAME)
 STRINGS: Final = TypeCode.sequence(STRING)
 LAYERS: Final = TypeCode.sequence(LAYER)
-NAMED_ANY: Final = TypeCode.struct(
-    f"{IDL}/globaldefs/NameAndAnyValue_T:1.0", "NameAndAnyValue_T", (("name", STRING), ("value", ANY))
-)
+NAMED_ANY: Final = struct("globaldefs/NameAndAnyValue_T", "name value", STRING, ANY)
 NAMED_ANYS: Final = TypeCode.alias(f"{IDL}/globaldefs/NVList_T:1.0", "NVList_T", TypeCode.sequence(NAMED_ANY))
 CORRELATED: Final = TypeCode.sequence(
-    TypeCode.struct(
-        f"{IDL}/notifications/CorrelatedNotifications_T:1.0",
-        "CorrelatedNotifications_T",
-        (("source", NAME), ("notifIDs", STRINGS)),
-    )
+    struct("notifications/CorrelatedNotifications_T", "source notifIDs", NAME, STRINGS)
 )
 
 
@@ -59,57 +58,25 @@ REASON: Final = enumeration(
 )
 THRESHOLD: Final = enumeration("PMThresholdType_T", "TWM_", "HIGHEST HIGH LOW LOWEST")
 BACKUP_STAGE: Final = enumeration("Current_OperationStatus_T", "COS_", "Idle Pending InProgress Completed Aborted")
-BACKUP: Final = TypeCode.struct(
-    f"{IDL}/softwareAndDataManager/BackupStatus_T:1.0",
-    "BackupStatus_T",
-    (("operationStatus", BACKUP_STAGE), ("failureReason", STRING)),
-)
+BACKUP: Final = struct("softwareAndDataManager/BackupStatus_T", "operationStatus failureReason", BACKUP_STAGE, STRING)
 COMMUNICATION: Final = enumeration("CommunicationState_T", "CS_", "AVAILABLE UNAVAILABLE")
 DIRECTION: Final = enumeration("ConnectionDirection_T", "CD_", "UNI BI")
 SHAPE: Final = enumeration("SNCType_T", "ST_", "SIMPLE ADD_DROP_A ADD_DROP_Z")
-ELEMENT: Final = TypeCode.struct(
-    f"{IDL}/managedElement/ManagedElement_T:1.0",
-    "ManagedElement_T",
-    (
-        ("name", NAME),
-        ("userLabel", STRING),
-        ("nativeEMSName", STRING),
-        ("owner", STRING),
-        ("location", STRING),
-        ("version", STRING),
-        ("productName", STRING),
-        ("communicationState", COMMUNICATION),
-        ("emsInSyncState", BOOLEAN),
-        ("supportedRates", LAYERS),
-        ("additionalInfo", PAIRS),
-    ),
+ELEMENT: Final = struct(
+    "managedElement/ManagedElement_T",
+    "name userLabel nativeEMSName owner location version productName "
+    "communicationState emsInSyncState supportedRates additionalInfo",
+    *(NAME, *[STRING] * 6, COMMUNICATION, BOOLEAN, LAYERS, PAIRS),
 )
-LINK: Final = TypeCode.struct(
-    f"{IDL}/topologicalLink/TopologicalLink_T:1.0",
-    "TopologicalLink_T",
-    (
-        ("name", NAME),
-        ("userLabel", STRING),
-        ("nativeEMSName", STRING),
-        ("owner", STRING),
-        ("direction", DIRECTION),
-        ("rate", LAYER),
-        ("aEndTP", NAME),
-        ("zEndTP", NAME),
-        ("additionalInfo", PAIRS),
-    ),
+LINK: Final = struct(
+    "topologicalLink/TopologicalLink_T",
+    "name userLabel nativeEMSName owner direction rate aEndTP zEndTP additionalInfo",
+    *(NAME, STRING, STRING, STRING, DIRECTION, LAYER, NAME, NAME, PAIRS),
 )
-CONNECTION: Final = TypeCode.struct(
-    f"{IDL}/subnetworkConnection/CrossConnect_T:1.0",
-    "CrossConnect_T",
-    (
-        ("active", BOOLEAN),
-        ("direction", DIRECTION),
-        ("ccType", SHAPE),
-        ("aEndNameList", NAMES),
-        ("zEndNameList", NAMES),
-        ("additionalInfo", PAIRS),
-    ),
+CONNECTION: Final = struct(
+    "subnetworkConnection/CrossConnect_T",
+    "active direction ccType aEndNameList zEndNameList additionalInfo",
+    *(BOOLEAN, DIRECTION, SHAPE, NAMES, NAMES, PAIRS),
 )
 ROUTE: Final = TypeCode.alias(f"{IDL}/subnetworkConnection/Route_T:1.0", "Route_T", TypeCode.sequence(CONNECTION))
 
