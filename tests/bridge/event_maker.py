@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from decimal import Decimal
 from typing import Any as Anything
 
@@ -58,14 +59,16 @@ BASIC: dict[TCKind, st.SearchStrategy[Anything]] = {
 """The basic types, with values that every ORB takes."""
 
 
-def _repository(name: str) -> str:
-    return f"IDL:test/{name}:1.0"
+def _repository(*parts: object) -> str:
+    """An id of a type with these parts: an ORB takes types with one id for the same."""
+    return f"IDL:test/T{zlib.crc32(repr(parts).encode())}:1.0"
 
 
 @st.composite
 def _structs(draw: st.DrawFn, inner: st.SearchStrategy[TypeCode]) -> TypeCode:
     names = draw(st.lists(WORDS, min_size=1, max_size=4, unique=True))
-    return TypeCode.struct(_repository(names[0]), names[0], tuple((name, draw(inner)) for name in names))
+    members = tuple((name, draw(inner)) for name in names)
+    return TypeCode.struct(_repository(members), names[0], members)
 
 
 @st.composite
@@ -77,7 +80,7 @@ def _unions(draw: st.DrawFn, inner: st.SearchStrategy[TypeCode]) -> TypeCode:
         members.append(Member("other", draw(inner)))
     return TypeCode(
         TCKind.union,
-        _repository("U"),
+        _repository(members, default),
         "U",
         tuple(members),
         discriminator=TypeCode.of(TCKind.long),
@@ -87,7 +90,7 @@ def _unions(draw: st.DrawFn, inner: st.SearchStrategy[TypeCode]) -> TypeCode:
 
 def _enums() -> st.SearchStrategy[TypeCode]:
     names = st.lists(WORDS, min_size=1, max_size=4, unique=True)
-    return names.map(lambda found: TypeCode(TCKind.enum, _repository("E"), "E", tuple(map(Member, found))))
+    return names.map(lambda found: TypeCode(TCKind.enum, _repository(found), "E", tuple(map(Member, found))))
 
 
 SIMPLE_TYPES = st.one_of(
@@ -102,7 +105,7 @@ TYPES: st.SearchStrategy[TypeCode] = st.recursive(
     lambda inner: st.one_of(
         inner.map(TypeCode.sequence),
         st.tuples(inner, st.integers(1, 3)).map(lambda one: TypeCode(TCKind.array, content=one[0], length=one[1])),
-        inner.map(lambda one: TypeCode.alias(_repository("A"), "A", one)),
+        inner.map(lambda one: TypeCode.alias(_repository(one), "A", one)),
         _structs(inner),
         _unions(inner),
     ),
@@ -125,7 +128,7 @@ def values(draw: st.DrawFn, code: TypeCode, depth: int = 0) -> Anything:
     if kind is TCKind.typecode:
         return draw(TYPES)
     if kind is TCKind.fixed:
-        return Decimal(draw(st.integers(-999_999_999, 999_999_999))).scaleb(-3)
+        return Decimal(draw(st.integers(-999_999_999, 999_999_999).filter(bool))).scaleb(-3)  # JacORB cannot read 0
     if kind is TCKind.enum:
         return draw(st.sampled_from([member.name for member in code.members]))
     if kind is TCKind.struct:
@@ -145,6 +148,8 @@ def values(draw: st.DrawFn, code: TypeCode, depth: int = 0) -> Anything:
 def anys(draw: st.DrawFn, depth: int = 0) -> Any:
     """An Any of any type; not more than three in each other."""
     code = draw(TYPES if depth < 3 else st.sampled_from([TypeCode.of(kind) for kind in BASIC]))
+    if code.kind in (TCKind.string, TCKind.wstring):  # JacORB forgets the bound of a string that is all of an Any
+        code = TypeCode.of(code.kind)
     return Any(code, draw(values(code, depth)))
 
 

@@ -39,6 +39,8 @@ LONG, STRING = TypeCode.of(TCKind.long), TypeCode.of(TCKind.string)
         (any_of("€"), "00 000000 0000001b 00000000 00000002 20ac"),
         (any_of(b"\x07"), "00 000000 00000013 0000000c 00 000000 0000000a 00000000 00000001 07"),
         (Any(TypeCode(TCKind.fixed, digits=4, scale=2), Decimal("-1.25")), "00 000000 0000001c 0004 0002 00125d"),
+        (Any(TypeCode(TCKind.fixed, digits=3, scale=2), Decimal("0.00")), "00 000000 0000001c 0003 0002 000c"),
+        (Any(TypeCode(TCKind.string, length=2), "ab"), "00 000000 00000012 00000002 00000003 616200"),
         (Any(TypeCode.of(TCKind.longdouble), 1.0), "00 000000 00000019 3fff" + "00" * 14),
     ],
 )

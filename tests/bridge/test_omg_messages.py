@@ -1,4 +1,4 @@
-"""JMS messages become events (formal/04-10-09, section 2.4.1); random ones, and random events, come back as they were."""
+"""JMS messages become events (formal/04-10-09, 2.4.1); random ones, and random events, come back as they were."""
 
 from __future__ import annotations
 
