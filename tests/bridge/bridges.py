@@ -22,6 +22,7 @@ from mtosi_jms.bridge import (
 from mtosi_jms.bridge.endpoints import Channel, EventSource
 from mtosi_jms.bridge.events import Property, StructuredEvent, any_of
 from mtosi_jms.bridge.qos import PERSISTENT, qos
+from mtosi_jms.broker import BrokerProcess
 from mtosi_jms.errors import TransportError
 from mtosi_jms.jms import JmsMessage, Queue
 from mtosi_jms.transport import Backoff, Connection, connect
@@ -51,6 +52,11 @@ def to_jms(style: FlowStyle = PUSH, type: MessageType = ONE) -> Ends:
 
 def to_channel(receives: FlowStyle = PUSH, sends: FlowStyle = PUSH, type: MessageType = ONE) -> Ends:
     return jms(SOURCE, receives), channel_end(SINK, sends, type)
+
+
+def address(service: BrokerProcess) -> str:
+    """Where the event channel factory of a notification service is."""
+    return f"corbaloc::127.0.0.1:{service.endpoints.ports['giop']}/NotificationService"
 
 
 def event(number: int, **header: Anything) -> StructuredEvent:

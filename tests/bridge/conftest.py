@@ -13,6 +13,7 @@ from mtosi_jms.errors import ConfigError, MissingExtraError
 from mtosi_jms.jars import fetch_client
 
 from ..processes import Program
+from .bridges import address
 from .ems import compiled_ems, with_orb
 
 AT_ONCE = {"jacorb.notification.consumer.backout_interval": 50, "jacorb.retry_interval": 20}
@@ -46,7 +47,15 @@ def jacorb(jacorb_jars: list[Path], tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="session")
 def jacorb_address(jacorb: BrokerProcess) -> str:
     """Where its event channel factory is."""
-    return f"corbaloc::127.0.0.1:{jacorb.endpoints.ports['giop']}/NotificationService"
+    return address(jacorb)
+
+
+@pytest.fixture
+def service(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A notification service of the test's own."""
+    process = start_channel_process(tmp_path / "service")
+    yield process
+    process.kill()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any as Anything
 
@@ -25,20 +25,13 @@ from mtosi_jms.transport import connect
 
 from ..processes import Program, command
 from . import mtnm_events as m
-from .bridges import SOON
+from .bridges import SOON, address
 from .ems import PASSWORD, USER, Ems, with_orb
 
 
 def alarm(number: int) -> StructuredEvent:
     where = m.name(f"EMS=Vendor/1|ManagedElement=NE-{number}")
     return m.alarm(notificationId=str(number), objectName=where, perceivedSeverity="PS_MAJOR")
-
-
-@pytest.fixture
-def service(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[BrokerProcess]:
-    process = start_channel_process(tmp_path / "service")
-    yield process
-    process.kill()
 
 
 def push(orb: Anything, address: str, *events: StructuredEvent) -> None:
@@ -74,25 +67,20 @@ def received(url: str, name: str, count: int) -> list[JmsMessage]:
 def test_alarms_of_an_ems_reach_a_broker_over_a_restart(
     orb: Anything, service: BrokerProcess, artemis: BrokerProcess, commands: list[Program], tmp_path: Path
 ) -> None:
-    port = service.endpoints.ports["giop"]
-    address, name, url = (
-        f"corbaloc::127.0.0.1:{port}/NotificationService",
-        f"bridge.{os.getpid()}",
-        artemis.endpoints.url("stomp"),
-    )
-    words = ("--from", address, "--to", f"queue:{name}", "--url", url, "--mapping", "mtnm", "--json")
+    there, name, url = address(service), f"bridge.{os.getpid()}", artemis.endpoints.url("stomp")
+    words = ("--from", there, "--to", f"queue:{name}", "--url", url, "--mapping", "mtnm", "--json")
     commands.append(command("bridge", *words))
     commands[0].await_line("ready")
-    push(orb, address, *map(alarm, range(10)))
+    push(orb, there, *map(alarm, range(10)))
     found = received(url, name, 10)
     assert [f"NE-{number}" in one.body.decode() for number, one in enumerate(found)] == [True] * 10
     assert {one.properties["MTOSI_perceivedSeverity"] for one in found} == {"MAJOR"}
     service.kill()
     commands[0].await_line("EventLossOccurred")
-    again = start_channel_process(tmp_path / "again", port)
+    again = start_channel_process(tmp_path / "again", service.endpoints.ports["giop"])
     try:
         commands[0].await_line("EventLossCleared")
-        push(orb, address, *map(alarm, range(10, 15)))
+        push(orb, there, *map(alarm, range(10, 15)))
         assert len({one.properties.get(DUPLICATE_ID, one.message_id) for one in received(url, name, 5)}) == 5
         told = json.loads(commands[0].end())
     finally:

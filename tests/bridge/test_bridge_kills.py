@@ -29,6 +29,7 @@ from mtosi_jms.spool import Inbox, InboxReceiver, handed_out
 from mtosi_jms.transport import Backoff, connect
 
 from ..processes import Program, command
+from .bridges import address
 
 pytestmark = pytest.mark.broker
 
@@ -154,7 +155,7 @@ class Stage:
         self._orb = orb
         self._broker = start_broker()
         self._service = start_channel_process(folder / "service")
-        self._address = f"corbaloc::127.0.0.1:{self._service.endpoints.ports['giop']}/NotificationService"
+        self._address = address(self._service)
         url = self._broker.endpoints.url("stomp")
         self._subscriber = Subscriber(url, folder / "inbox", self.ledger)
         self._words = ("--from", self._address, "--to", f"topic:{TOPIC}", "--url", url, "--json", *words)

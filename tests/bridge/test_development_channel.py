@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from mtosi_jms.bridge.events import StructuredEvent, TCKind, TypeCode
 from mtosi_jms.broker import BrokerProcess, find_channel, free_ports, start_channel_process, stop_channel
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError, EventError, IllegalStateError, NamingError, TransportError
+
+from .bridges import address
 
 Run = Callable[..., tuple[int, str, str]]
 EVENT = {
@@ -39,18 +41,6 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
         return code, out, err
 
     return run
-
-
-@pytest.fixture
-def service(jacorb_jars: list[Path], tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A service of the test's own."""
-    process = start_channel_process(tmp_path / "service")
-    yield process
-    process.kill()
-
-
-def address(service: BrokerProcess) -> str:
-    return f"corbaloc::127.0.0.1:{service.endpoints.ports['giop']}/NotificationService"
 
 
 def test_up_status_down(jacorb_jars: list[Path], command: Run, tmp_path: Path) -> None:
