@@ -353,31 +353,19 @@ def translated(java: Java, what: str = "", *, sending: bool = False) -> Iterator
         raise error_of(java, error, what, sending=sending) from None
 
 
+_MISDIRECTED: Final = "BAD_PARAM BAD_OPERATION INV_OBJREF INITIALIZE InvalidName ChannelNotFound TypeError"
+_UNREADABLE: Final = """
+    MARSHAL DATA_CONVERSION BAD_TYPECODE NO_IMPLEMENT InvalidConstraint InvalidGrammar
+    ArrayIndexOutOfBoundsException IndexOutOfBoundsException NegativeArraySizeException NumberFormatException
+    NoClassDefFoundError OutOfMemoryError StackOverflowError
+"""
+"""The last two lines are JacORB's failures at invalid bytes; it also fails to read a fixed of 0."""
 _BY_NAME: Final[dict[str, type[MtosiError]]] = {
+    **dict.fromkeys(_MISDIRECTED.split(), ConfigError),
+    **dict.fromkeys(_UNREADABLE.split(), EventError),
     "NO_PERMISSION": AuthenticationError,
-    "BAD_PARAM": ConfigError,
-    "BAD_OPERATION": ConfigError,
-    "INV_OBJREF": ConfigError,
-    "MARSHAL": EventError,
-    "DATA_CONVERSION": EventError,
-    "BAD_TYPECODE": EventError,
-    "NO_IMPLEMENT": EventError,
-    # JacORB's failures at invalid bytes; it also fails to read a fixed of 0.
-    **dict.fromkeys(
-        (
-            *("ArrayIndexOutOfBoundsException", "IndexOutOfBoundsException", "NegativeArraySizeException"),
-            *("NumberFormatException", "NoClassDefFoundError", "OutOfMemoryError", "StackOverflowError"),
-        ),
-        EventError,
-    ),
-    "InvalidConstraint": EventError,
-    "InvalidGrammar": EventError,
-    "InvalidName": ConfigError,
     "AlreadyConnected": IllegalStateError,
     "AdminLimitExceeded": ResourceLimitError,
-    "INITIALIZE": ConfigError,
-    "ChannelNotFound": ConfigError,
-    "TypeError": ConfigError,
 }
 _LOST: Final = frozenset({"COMM_FAILURE", "TIMEOUT", "NO_RESPONSE", "UNKNOWN"})
 _NO: Final = 1

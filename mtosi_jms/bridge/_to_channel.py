@@ -339,16 +339,12 @@ class JmsToChannel(Keeper[EventSink]):
 
     def enable(self, events: int, timeout: float) -> None:
         with self._pulling, self._changed:
+            if self._session is not None and self._in_transaction:
+                self._session.commit()
             self._per_transaction = events
             self._drop()
             if self._joined:
                 self._ready()
 
     def disable(self) -> None:
-        with self._pulling, self._changed:
-            if self._session is not None and self._in_transaction:
-                self._session.commit()
-            self._per_transaction = 0
-            self._drop()
-            if self._joined:
-                self._ready()
+        self.enable(0, 0)

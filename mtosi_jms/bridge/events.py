@@ -247,29 +247,19 @@ OCTET_SEQ: Final = TypeCode.sequence(TypeCode.of(TCKind.octet))
 ANY_SEQ: Final = TypeCode.sequence(TypeCode.of(TCKind.any))
 """A sequence of Anys (`CORBA::AnySeq`)."""
 
+
+def _notification(name: str, content: TypeCode) -> TypeCode:
+    return TypeCode.alias(f"IDL:omg.org/CosNotification/{name}:1.0", name, content)
+
+
+_NAME: Final = _notification("PropertyName", _notification("Istring", TypeCode.of(TCKind.string)))
+_VALUE: Final = _notification("PropertyValue", TypeCode.of(TCKind.any))
 PROPERTY: Final = TypeCode.struct(
-    "IDL:omg.org/CosNotification/Property:1.0",
-    "Property",
-    (
-        (
-            "name",
-            TypeCode.alias(
-                "IDL:omg.org/CosNotification/PropertyName:1.0",
-                "PropertyName",
-                TypeCode.alias("IDL:omg.org/CosNotification/Istring:1.0", "Istring", TypeCode.of(TCKind.string)),
-            ),
-        ),
-        (
-            "value",
-            TypeCode.alias("IDL:omg.org/CosNotification/PropertyValue:1.0", "PropertyValue", TypeCode.of(TCKind.any)),
-        ),
-    ),
+    "IDL:omg.org/CosNotification/Property:1.0", "Property", (("name", _NAME), ("value", _VALUE))
 )
 """`CosNotification::Property`."""
 
-PROPERTY_SEQ: Final = TypeCode.alias(
-    "IDL:omg.org/CosNotification/PropertySeq:1.0", "PropertySeq", TypeCode.sequence(PROPERTY)
-)
+PROPERTY_SEQ: Final = _notification("PropertySeq", TypeCode.sequence(PROPERTY))
 """`CosNotification::PropertySeq`."""
 
 
