@@ -36,10 +36,17 @@ from mtosi_jms.spark.jobs._events import (
     scan_objects,
     scan_sequences,
 )
-from mtosi_jms.spark.jobs._job import FEW, ONE_JOB, settings
+from mtosi_jms.spark.jobs._job import (
+    FEW,
+    ONE_JOB,
+    SparkTableWriter,
+    is_few,
+    sequence_key,
+    settings,
+    type_columns,
+)
 from mtosi_jms.spark.jobs._lake import Lake
 from mtosi_jms.spark.jobs._merge import REMOVED, Counts, News, TableMerge, changed_columns_of
-from mtosi_jms.spark.jobs._tables import SparkTableWriter, is_few, sequence_key, type_columns
 from mtosi_jms.tables.columns import full_schema, own_columns, row_schema
 from mtosi_jms.tables.envelope import NOTIFICATION, RESPONSE
 from mtosi_jms.tables.files import Reject, disk_file, state_of

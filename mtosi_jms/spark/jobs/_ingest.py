@@ -18,9 +18,8 @@ from mtosi_jms.spark._engine import check_readable, for_engine, plan_by_engine
 from mtosi_jms.spark._session import check_java
 from mtosi_jms.spark.jobs._checkpoint import Checkpoint
 from mtosi_jms.spark.jobs._growth import READ, Growth
-from mtosi_jms.spark.jobs._job import FEW, INTERPRETED, SparkJob, settings
+from mtosi_jms.spark.jobs._job import FEW, INTERPRETED, SparkJob, SparkTableWriter, settings
 from mtosi_jms.spark.jobs._lake import Lake, jar_errors, session_settings, submit_line
-from mtosi_jms.spark.jobs._tables import SparkTableWriter
 from mtosi_jms.tables.ingest import (
     LOADED,
     REPLACE,
