@@ -158,7 +158,6 @@ class SpoolStream(FileStream):
         begins = self._receiver is None
         if self._receiver is None:
             self._receiver = Receiver(self._from, self._landing)
-            self._receiver.start()
         if begins or not bounded:
             self._receiver.drain(self._drain, bounded=bounded)
         self._receiver.check()
@@ -257,10 +256,10 @@ class ReceiverOptions:
 
 
 class Receiver:
-    """Threads that receive into a spool until `stop`.
+    """Threads that receive into a spool until `stop`, and reconnect a lost connection without end.
 
-    They reconnect a lost connection without end. All threads stop if a first connection fails, a login is refused,
-    options do not fit, or the spool cannot be written; `check` then raises the error.
+    All threads stop if a first connection fails, a login is refused, options do not fit, or the spool cannot be
+    written; `check` then raises the error.
     """
 
     def __init__(self, options: ReceiverOptions, landing: DurableLanding) -> None:
@@ -277,8 +276,6 @@ class Receiver:
             threading.Thread(target=self._run, args=(number,), name=f"mtosi-receiver-{number}", daemon=True)
             for number in range(options.consumers)
         ]
-
-    def start(self) -> None:
         for thread in self._threads:
             thread.start()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,10 @@ pytest.importorskip("pyspark")
 
 from mtosi_jms.cli import main
 from mtosi_jms.errors import ConfigError
-from mtosi_jms.spark.jobs import (
-    DiffOptions,
-    column_notes,
-    diff_snapshots,
-    diff_tables,
-    run_diff,
-)
+from mtosi_jms.spark.jobs import DiffOptions, diff_snapshots, diff_tables, run_diff
+from mtosi_jms.spark.jobs._job import SparkSql
 from mtosi_jms.tables.columns import row_schema
+from mtosi_jms.tables.diff import notes_on
 
 pytestmark = pytest.mark.spark
 
@@ -141,12 +138,12 @@ def test_a_column_of_one_snapshot_is_reported_and_not_compared(spark: Any) -> No
     before = spark.createDataFrame([("ME=a", 1)], "name_text string, grade int")
     after = spark.createDataFrame([("ME=a", "1", "red")], "name_text string, grade string, colour string")
     assert diff_tables(before, after, "ME").collect() == []
-    notes = column_notes(before, after, "ME")
-    assert [str(note) for note in notes] == [
+    notes = partial(notes_on, SparkSql(spark), before, after, "ME")
+    assert [str(note) for note in notes(())] == [
         "ME.grade: its type differs; compared as text",
         "ME.colour: only in the new snapshot; not compared",
     ]
-    assert column_notes(before, after, "ME", ignore=("grade", "colour")) == ()
+    assert notes(("grade", "colour")) == ()
 
 
 def test_what_cannot_be_compared(spark: Any, tmp_path: Path) -> None:

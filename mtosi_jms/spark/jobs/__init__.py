@@ -22,7 +22,6 @@ All run functions raise
 
 from mtosi_jms.spark.jobs._derived import (
     Topology,
-    column_notes,
     diff_snapshots,
     diff_tables,
     latest_alarms,
@@ -36,14 +35,13 @@ from mtosi_jms.spark.jobs._derived import (
 )
 from mtosi_jms.spark.jobs._ingest import run_ingest
 from mtosi_jms.tables.alarms import AlarmOptions, AlarmResult
-from mtosi_jms.tables.diff import ColumnNote, DiffOptions, DiffResult
+from mtosi_jms.tables.diff import DiffOptions, DiffResult
 from mtosi_jms.tables.ingest import IngestOptions, IngestResult, report_of
 from mtosi_jms.tables.topology import TopologyOptions, TopologyResult
 
 __all__ = [
     "AlarmOptions",
     "AlarmResult",
-    "ColumnNote",
     "DiffOptions",
     "DiffResult",
     "IngestOptions",
@@ -51,7 +49,6 @@ __all__ = [
     "Topology",
     "TopologyOptions",
     "TopologyResult",
-    "column_notes",
     "diff_snapshots",
     "diff_tables",
     "latest_alarms",

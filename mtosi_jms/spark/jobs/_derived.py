@@ -23,7 +23,7 @@ from mtosi_jms.tables import alarms as of_alarms
 from mtosi_jms.tables import diff as of_diff
 from mtosi_jms.tables import topology as of_topology
 from mtosi_jms.tables.alarms import ALARM, AlarmOptions, AlarmResult
-from mtosi_jms.tables.diff import ColumnNote, DiffOptions, DiffResult
+from mtosi_jms.tables.diff import DiffOptions, DiffResult
 from mtosi_jms.tables.job import Progress
 from mtosi_jms.tables.landing import Plan, plan_landing
 from mtosi_jms.tables.options import SourceOptions
@@ -127,13 +127,6 @@ def diff_tables(old: DataFrame, new: DataFrame, object_type: str, *, ignore: Col
         ConfigError: a table has no column `name_text`.
     """
     return of_diff.differences(SparkSql(old.sparkSession), state_of(old), state_of(new), object_type, ignore)
-
-
-def column_notes(
-    old: DataFrame, new: DataFrame, object_type: str, *, ignore: Collection[str] = ()
-) -> tuple[ColumnNote, ...]:
-    """Return the columns that only one of two tables has, or that have different types; see `ColumnNote`."""
-    return of_diff.notes_on(SparkSql(old.sparkSession), state_of(old), state_of(new), object_type, ignore)
 
 
 def diff_snapshots(

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -72,8 +72,7 @@ _KINDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
+class _Fact(NamedTuple):
     kind: str
     name: str
     time: dt.datetime | None
@@ -96,8 +95,10 @@ def event_batches(messages: Iterable[pa.RecordBatch], object_types: Sequence[str
         facts = [fact for row in batch.to_pylist() for fact in parser.message(row["body"], row["source_file"])]
         if facts:
             rows = parser.builder.flush()
-            fields = [[getattr(fact, name) for fact in facts] for name in ("kind", "name", "time", "columns")]
-            arrays = [pa.array(values, type=field.type) for values, field in zip(fields, _FACTS, strict=True)]
+            arrays = [
+                pa.array(values, type=field.type)
+                for values, field in zip(zip(*facts, strict=True), _FACTS, strict=True)
+            ]
             schema = pa.schema([*_FACTS, *rows.schema])
             yield pa.RecordBatch.from_arrays([*arrays, *rows.columns], schema=schema)
 
