@@ -23,7 +23,8 @@ from mtosi_jms.tables.files import list_files
 from mtosi_jms.tables.ingest import run_local
 from mtosi_jms.tables.landing import look, plan_landing
 
-from .conftest import MTOP
+from .lake_model import GONE, Event
+from .test_growth import Network
 from .troubles import content, troubled_landing
 
 pytestmark = pytest.mark.spark
@@ -78,25 +79,11 @@ def test_loads_that_add_up_from_elsewhere_are_those_from_here(
     put("archives/late.zip", (landing / "archives/some.zip").read_bytes())
     put("bad/soap.xml", envelopes.batch("soap", 1, True, envelopes.me("s1")))
     put("nobody/a.xml", "<changed/>")
-    put("event.xml", deletion(envelopes, "w2"))
+    put("event.xml", Network(envelopes, landing, spark).event(Event(GONE, "MD=M/ME=w2", 86_400)))
     (landing / "archives/more.tgz").unlink()
     second = both()
     assert second["waiting"] == 3
     assert [reject["file"] for reject in second["rejected"] if "has changed" in reject["reason"]] == ["/nobody/a.xml"]
-
-
-def deletion(envelopes: Any, name: str) -> str:
-    """A notification that a managed element is gone."""
-    spaces = {"notmsg": "fmw", "cei": "fmw", "ei": "fmw", "rscoc": "nrb"}
-    declared = " ".join(f'xmlns:{name}="{MTOP}{area}/xsd/{name}/v1"' for name, area in spaces.items())
-    named = "".join(
-        f"<nam:rdn><nam:type>{kind}</nam:type><nam:value>{value}</nam:value></nam:rdn>"
-        for kind, value in (("MD", "M"), ("ME", name))
-    )
-    event = f"<cei:sourceTime>2024-03-01T00:00:00Z</cei:sourceTime><ei:objectName>{named}</ei:objectName>"
-    told = f"<notmsg:message><rscoc:resourceObjectDeletion>{event}</rscoc:resourceObjectDeletion></notmsg:message>"
-    header = envelopes.header(msgType="NOTIFICATION")
-    return str(envelopes.envelope(header, f"<notmsg:notify {declared}>{told}</notmsg:notify>"))
 
 
 def test_a_stream_of_paths(spark: Any, landing: Path, mounted: str, tmp_path: Path) -> None:
