@@ -125,7 +125,7 @@ def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]],
         shown = [[f"{cell:,}" if isinstance(cell, int) else cell for cell in row] for row in rows[:SHOWN]]
         terminal.table(title, columns, shown)
     if (more := max(count, len(rows)) - SHOWN) > 0:
-        terminal.say(f"and {more} more, in the report", "dim")
+        terminal.say(f"and {more:,} more", "dim")
 
 
 def _sequence(line: SequenceLine) -> tuple[object, ...]:

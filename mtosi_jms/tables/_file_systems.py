@@ -47,16 +47,10 @@ Rejects: TypeAlias = list[Reject]
 
 
 class FileState(NamedTuple):
-    """The state of a file.
-
-    Attributes:
-        path: absolute path, or the URL of a file on another file system.
-        size: bytes.
-        modified_ns: when its content was last changed, in nanoseconds since 1970. Whoever copies a file may set it.
-        key: identifies the message in it; None if nothing does.
-        changed_ns: when anything of it was last changed; nobody can set that. Windows: when it was made. None if the
-            file system does not say.
-    """
+    """The state of a file. `path`: absolute, or the URL of a file on another file system. `size`: bytes. `modified_ns`:
+    when its content was last changed, in nanoseconds since 1970; whoever copies a file may set it. `key`: identifies
+    the message in it; None if nothing does. `changed_ns`: when anything of it was last changed; nobody can set that.
+    Windows: when it was made. None if the file system does not say."""
 
     path: str
     size: int
@@ -84,7 +78,10 @@ class Sieve:
         """Whether the name of a file is that of input. `path`: of the file. `named`: whether a path of the landing
         names the file directly, so that it may have any ending."""
         name = path.rpartition("/")[2]
-        return (named or _is_input_name(name)) and (self.name is None or bool(self.name.fullmatch(name)))
+        is_archive = name.lower().endswith(ARCHIVES) and not name.startswith(".")
+        return (named or is_archive or is_document_name(name)) and (
+            self.name is None or bool(self.name.fullmatch(name))
+        )
 
     def takes_time(self, time: int) -> bool:
         """Whether a file with this time of its last change, in milliseconds since 1970, is input."""
@@ -116,11 +113,6 @@ def expanded(pattern: str) -> list[str]:
     while found := _BRACES.search(patterns[0]):
         patterns = [each.replace(found[0], word) for each in patterns for word in found[1].split(",")]
     return patterns
-
-
-def _is_input_name(name: str) -> bool:
-    """Whether a file with this name is input if it is found in a folder."""
-    return is_document_name(name) or (name.lower().endswith(ARCHIVES) and not name.startswith("."))
 
 
 _BLOCK: Final = 1024 * 1024

@@ -183,17 +183,13 @@ def source_options(options: AlarmOptions) -> SourceOptions:
 
 
 def choose(options: AlarmOptions, engine: Engine = "auto") -> tuple[Engine, str]:
-    """Choose the engine of the job, and say why, as `mtosi_jms.tables.ingest.choose` does for an ingest. Raises
-    ConfigError: the local engine is asked for, and cannot do it; SpoolError: the landing does not exist or cannot be
-    read."""
+    """Choose the engine of the job, and say why, and raise, as `mtosi_jms.tables.ingest.choose` does for an ingest."""
     return choose_engine(engine, options, "", sizes_of(lambda: source_options(options)))
 
 
 def run_local(options: AlarmOptions, *, progress: Progress | None = None) -> AlarmResult:
     """Write `OUT/alarms/*.parquet`, `OUT/_report/` and, with `latest`, `OUT/latest/*.parquet` without Spark. Raises
-    ConfigError: options that do not fit or only Spark can do, or an `out` that holds tables of others; SpoolError: the
-    landing does not exist, cannot be read or has no readable message, or `out` cannot be written; SpoolInUseError:
-    another job works on `out`."""
+    ConfigError, SpoolError, SpoolInUseError: as `mtosi_jms.tables.ingest.run_local`."""
     choose(options, "local")
     source = source_options(options)
     job = LocalJob("alarms", options.out, TABLES, progress, format=options.format, where=options.where)

@@ -153,14 +153,9 @@ def snapshots_of(options: DiffOptions) -> tuple[Snapshot, Snapshot]:
 
 
 def run_local(options: DiffOptions, *, progress: Progress | None = None) -> DiffResult:
-    """Write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json` without Spark.
-
-    Raises:
-        ConfigError: options that do not fit or only Spark can do, or an `out` that holds tables of others.
-        SpoolError: a snapshot does not exist or cannot be read, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        MtosiError: a snapshot was replaced while it was read.
-    """
+    """Write `OUT/changes/objectType=X/*.parquet` and `OUT/_report/diff.json` without Spark. Raises ConfigError,
+    SpoolError, SpoolInUseError: as `mtosi_jms.tables.ingest.run_local`; MtosiError: a snapshot was replaced while it
+    was read."""
     choose(options, "local")
     sides = snapshots_of(options)
     job = LocalJob("diff", options.out, TABLES, progress, format=options.format, where=options.where)

@@ -504,21 +504,17 @@ def page_of(result: IngestResult, options: IngestOptions) -> Report:
 
 def _facts(result: IngestResult) -> list[Fact]:
     ledger = dict.fromkeys(("sequences", "complete", "duplicates"), 0) | result.ledger
-    whole = ledger["complete"]
+    whole, rows = ledger["complete"], sum(result.rows.values())
+    spent = result.stages.get("read and write", 0.0)  # without the start of Spark
     return [
-        Fact("rows", number(sum(result.rows.values()))),
+        Fact("rows", number(rows)),
         Fact("messages", number(sum(result.messages.values()))),
         Fact("sequences complete", f"{whole} of {ledger['sequences']}", "good" if result.complete else "bad"),
         Fact("duplicates left out", number(ledger["duplicates"])),
         Fact("rejected", number(len(result.rejected)), "bad" if result.rejected else "plain"),
-        Fact("objects a second", _rate(result)),
+        Fact("objects a second", number(rows / spent) if spent else "unknown"),
         Fact("time", duration(result.seconds)),
     ]
-
-
-def _rate(result: IngestResult) -> str:
-    spent = result.stages.get("read and write", 0.0)
-    return number(sum(result.rows.values()) / spent) if spent else "unknown"
 
 
 def _sequence_line(found: ReplySequence) -> SequenceLine:

@@ -165,13 +165,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A file that was looked at.
-
-    Attributes:
-        scanned: its messages and rejects.
-        sha256: of its bytes, without decompression; empty if nobody asked for it.
-        error: why the file cannot be read, or that it has changed since it was listed; otherwise empty.
-    """
+    """A file that was looked at: its messages and rejects. `sha256`: of its bytes, without decompression; empty if
+    nobody asked for it. `error`: why the file cannot be read, or that it has changed since it was listed; otherwise
+    empty."""
 
     path: str
     scanned: tuple[Scanned, ...] = ()

@@ -109,7 +109,9 @@ def choose_for(engine: Engine, options: JobOptions, snapshots: Callable[[], Sequ
     if engine == "local" and not _HAS_DUCKDB:
         raise MissingExtraError("duckdb", "tables")
     held = snapshots()
-    return choose_engine(engine, options, _only_spark(held), (size * PACKED for size in _sizes(held)))
+    files = (path for each in held for folder in each.tables.values() for path in folder.rglob("*.parquet"))
+    sizes = (path.stat().st_size * PACKED for path in files)
+    return choose_engine(engine, options, _only_spark(held), sizes)
 
 
 def _only_spark(snapshots: Sequence[Snapshot]) -> str:
@@ -133,9 +135,3 @@ def _columns(path: Path) -> list[str]:
     except (OSError, pa.ArrowException) as error:
         raise SpoolError(str(path), f"no Parquet file: {error}") from error
     return names
-
-
-def _sizes(snapshots: Sequence[Snapshot]) -> Iterator[int]:
-    for snapshot in snapshots:
-        for folder in snapshot.tables.values():
-            yield from (path.stat().st_size for path in folder.rglob("*.parquet"))

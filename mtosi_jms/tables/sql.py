@@ -259,18 +259,13 @@ _FORMULA: Final = re.compile(r"(?=\s*[=+\-@]|[\t\r\n])")
 
 def as_text(path: Path, format: str) -> None:
     """Replace a Parquet file by the same rows as `json`, an object a line without nulls, or `csv` with a header."""
-    line: Callable[[dict[str, Any]], str] = _record if format == CSV else _json
     with parquet.ParquetFile(path) as file, path.with_suffix(f".{format}").open("w", encoding="utf-8") as text:
         if format == CSV:
             text.write(",".join(map(_cell, file.schema_arrow.names)) + "\n")
         for batch in file.iter_batches(batch_size=1_000):
             for row in pa.Table.from_batches([batch]).to_pylist(maps_as_pydicts="lossy"):
-                text.write(line(row) + "\n")
+                text.write((",".join(map(_cell, row.values())) if format == CSV else _json(row)) + "\n")
     path.unlink()
-
-
-def _record(row: dict[str, Any]) -> str:
-    return ",".join(map(_cell, row.values()))
 
 
 def _cell(value: Any) -> str:

@@ -93,14 +93,8 @@ def snapshot_of(options: TopologyOptions) -> Snapshot:
 
 
 def run_local(options: TopologyOptions, *, progress: Progress | None = None) -> TopologyResult:
-    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json` without Spark.
-
-    Raises:
-        ConfigError: options that do not fit or only Spark can do, or an `out` that holds tables of others.
-        SpoolError: the snapshot does not exist or cannot be read, or `out` cannot be written.
-        SpoolInUseError: another job works on `out`.
-        MtosiError: the snapshot was replaced while it was read.
-    """
+    """Write `OUT/nodes/*.parquet`, `OUT/edges/*.parquet` and `OUT/_report/topology.json` without Spark. Raises as
+    `mtosi_jms.tables.diff.run_local`."""
     choose(options, "local")
     held = snapshot_of(options)
     job = LocalJob("topology", options.out, TABLES, progress, format=options.format, where=options.where)

@@ -58,13 +58,9 @@ PACKED: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The written tables.
-
-    Attributes:
-        rows: number of rows by object type.
-        rejects: messages in which no stub finds anything, and objects for which no stub has a class.
-        copies: what was left out because its sequence has the object already, by object type.
-    """
+    """The written tables. `rows`: number of rows by object type. `rejects`: messages in which no stub finds anything,
+    and objects for which no stub has a class. `copies`: what was left out because its sequence has the object already,
+    by object type."""
 
     rows: dict[str, int]
     rejects: tuple[Reject, ...] = ()
@@ -365,17 +361,13 @@ def _rows(
         taken = [at for at, value in enumerate(names) if value is not None and hash(value) in repeated]
         rows = batch.take(pa.array(taken, pa.int64())).to_pylist(maps_as_pydicts="lossy")
         for at, row in zip(taken, rows, strict=True):
-            score = sum(_is_given(row[column]) for column in content)
+            score = sum(row[column] not in (None, [], {}) for column in content)
             order = tuple(_LAST if row[column] is None else (0, row[column]) for column in place)
             text = json.dumps([row[column] for column in content], default=str, sort_keys=True)
             key = (row[name], row[sequence], row[file] if row[sequence] is None else None)
             digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
             yield key, _Row((-score, *order), number + at, score, digest)
         number += batch.num_rows
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None and value not in ([], {})
 
 
 def _without(folder: Path, out: Sequence[int]) -> None:
