@@ -338,23 +338,23 @@ def test_several_types_at_once(put: Put, landing: Path, envelopes: Any) -> None:
     ]
 
 
-def test_objects_inside_unknown_wrappers_are_found(put: Put, landing: Path, envelopes: Any) -> None:
-    body = f"<v:getStuffResponse><v:list><v:item>{envelopes.me('w')}</v:item></v:list></v:getStuffResponse>"
-    put("a.xml", envelopes.envelope(envelopes.header(msgType="RESPONSE"), body))
-    text = envelopes.batch("c", 1, True, f"<v:page>{envelopes.me('x')}</v:page>{envelopes.me('y')}")
-    put("b.xml", text)
-    for whole in ("1", "8388608"):
-        rows = read(landing, wholeFileBytes=whole)
-        assert [row["name_text"] for row in rows] == ["MD=M/ME=w", "MD=M/ME=x", "MD=M/ME=y"]
+DEEP = (
+    "<inv:mdList><inv:md><inv:meList><inv:meInv><inv:meNm>N</inv:meNm>{}</inv:meInv></inv:meList></inv:md></inv:mdList>"
+)
 
 
 @pytest.mark.parametrize("whole", ["1", "8388608"])
-def test_unknown_content_of_a_node_is_searched(put: Put, landing: Path, envelopes: Any, whole: str) -> None:
-    inner = f"<inv:meNm>N</inv:meNm><v:more><v:list>{envelopes.me('deep')}</v:list></v:more>"
-    data = f"<inv:mdList><inv:md><inv:meList><inv:meInv>{inner}</inv:meInv></inv:meList></inv:md></inv:mdList>"
-    put("a.xml", envelopes.inventory(data))
-    rows = sorted(read(landing, wholeFileBytes=whole), key=lambda row: row["source_position"])
-    assert [row["name_text"] for row in rows] == ["ME=N", "MD=M/ME=deep"]
+def test_unknown_content_is_searched(put: Put, landing: Path, envelopes: Any, whole: str) -> None:
+    """In an unknown message, around objects of a known list, and in a node."""
+    body = f"<v:getStuffResponse><v:list><v:item>{envelopes.me('w')}</v:item></v:list></v:getStuffResponse>"
+    put("a.xml", envelopes.envelope(envelopes.header(msgType="RESPONSE"), body))
+    put("b.xml", envelopes.batch("c", 1, True, f"<v:page>{envelopes.me('x')}</v:page>{envelopes.me('y')}"))
+    more = f"<v:more><v:list>{envelopes.me('deep')}</v:list></v:more>"
+    node = f"<inv:meInv><inv:meNm>N</inv:meNm>{more}</inv:meInv>"
+    put("c.xml", envelopes.inventory(DEEP.format(node)))
+    rows = sorted(read(landing, wholeFileBytes=whole), key=lambda row: (row["source_file"], row["source_position"]))
+    names = [f"MD=M/ME={name}" for name in ("w", "x", "y", "deep")]
+    assert [row["name_text"] for row in rows] == [*names[:3], "ME=N", names[3]]
 
 
 def test_objects_in_vendor_extensions_are_not_rows(put: Put, landing: Path, envelopes: Any) -> None:
