@@ -124,15 +124,10 @@ def find_channel(folder: Path) -> DevelopmentChannel | None:
 def start_channel(folder: Path, port: int | None = None) -> DevelopmentChannel:
     """Starts the notification service of a folder unless it runs; returns when it answers.
 
-    A restarted service has its old port, if that is free, and a new, empty channel: JacORB stores nothing.
-
-    Args:
-        port: port on loopback; None: the port that the folder had, else a free one.
-
-    Raises:
-        ConfigError: Java or JacORB is not available, or the service runs already at another port.
-        TransportError: it does not start; the message has the end of its log.
-    """
+    A restarted service has its old port, if that is free, and a new, empty channel: JacORB stores nothing. `port`: port
+    on loopback; None: the port that the folder had, else a free one. Raises ConfigError: Java or JacORB is not
+    available, or the service runs already at another port; TransportError: it does not start; the message has the end
+    of its log."""
     folder = Path(os.path.realpath(folder))
     there = find_channel(folder)
     if there is not None and there.is_running():

@@ -69,11 +69,8 @@ def java_command(
 def write_private(files: Mapping[Path, str], folders: Iterable[Path] = ()) -> None:
     """Writes files that only their owner can read, in folders that only their owner can enter.
 
-    Existing files lose other rights; existing folders stay as they are.
-
-    Raises:
-        ConfigError: something cannot be written.
-    """
+    Existing files lose other rights; existing folders stay as they are. Raises ConfigError: something cannot be
+    written."""
     try:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -236,10 +233,7 @@ class BrokerProcess:
         """Pauses it: its connections stay open, and nothing answers, from the moment when this returns.
 
         The signal alone stops the threads of a Java machine one by one: on Linux it waits until the last one stands.
-
-        Raises:
-            ConfigError: Windows, which cannot do that.
-        """
+        Raises ConfigError: Windows, which cannot do that."""
         if not hasattr(signal, "SIGSTOP"):
             raise ConfigError("Windows cannot pause a process")
         self._process.send_signal(signal.SIGSTOP)

@@ -147,15 +147,10 @@ def find_service(folder: Path, made: Callable[[Path, Any], T]) -> T | None:
 def start_broker(folder: Path, kind: str | None = None) -> DevelopmentBroker:
     """Start the broker of a folder unless it runs; returns when it answers.
 
-    A restarted broker has its messages, its password and, if they are still free, its ports.
-
-    Args:
-        kind: one of `KINDS`; None: the kind of the folder, else Artemis.
-
-    Raises:
-        ConfigError: Java or the broker is not available, or the folder is another kind's; the message says what to do.
-        TransportError: it does not start; the message has the end of its log.
-    """
+    A restarted broker has its messages, its password and, if they are still free, its ports. `kind`: one of `KINDS`;
+    None: the kind of the folder, else Artemis. Raises ConfigError: Java or the broker is not available, or the folder
+    is another kind's; the message says what to do; TransportError: it does not start; the message has the end of its
+    log."""
     folder = Path(os.path.realpath(folder))
     there = find_broker(folder)
     if there is not None and kind not in (None, there.kind):

@@ -19,14 +19,9 @@ another kind. Also the prefixes of the brokers' own destinations, which control 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The base of the four kinds of destination; it has no instances.
-
-    Attributes:
-        name: physical name at the provider, not empty, without control characters.
-
-    Raises:
-        ConfigError: the name is empty, holds a control character, or no kind was chosen.
-    """
+    """The base of the four kinds of destination; it has no instances. `name`: physical name at the provider, not
+    empty, without control characters. Raises ConfigError: the name is empty, holds a control character, or no kind
+    was chosen."""
 
     name: str
 

@@ -89,11 +89,8 @@ def qpid_destination(name: str, address: str) -> Destination:
     """Return the destination of a Qpid address that says whether it names a queue or a topic.
 
     These are `X; {node: {type: queue}}`, the binding URLs `direct://EXCHANGE/KEY/QUEUE` and `topic://EXCHANGE/KEY`, and
-    `queue:X`, `topic:X`. The topic of a binding URL is its key.
-
-    Raises:
-        ConfigError: any other address; it is never guessed whether it is a queue or a topic.
-    """
+    `queue:X`, `topic:X`. The topic of a binding URL is its key. Raises ConfigError: any other address; it is never
+    guessed whether it is a queue or a topic."""
     if plain := _PLAIN.fullmatch(address):
         return ADMINISTERED[plain[1].lower()](plain[2])
     if url := _BINDING_URL.fullmatch(address):

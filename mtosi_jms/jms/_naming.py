@@ -81,11 +81,8 @@ class NamingContext:
     def of(cls, source: NamesSource) -> NamingContext:
         """Return the naming context for the argument of `connect(names=...)`: a context, a mapping, a file, or None.
 
-        A file whose name ends in `.toml` is TOML; every other file is a `jndi.properties`.
-
-        Raises:
-            ConfigError: the file cannot be read, or its content is not a naming context.
-        """
+        A file whose name ends in `.toml` is TOML; every other file is a `jndi.properties`. Raises ConfigError: the file
+        cannot be read, or its content is not a naming context."""
         if isinstance(source, NamingContext):
             return source
         if source is None or isinstance(source, Mapping):
@@ -110,11 +107,8 @@ class NamingContext:
         """Read a naming context from TOML.
 
         The tables `queue`, `topic` and `connectionfactory` map names to physical names or URLs. Outside of them entries
-        have the form `name = "queue:X"`.
-
-        Raises:
-            ConfigError: the text is not TOML, or an entry is neither a queue nor a topic.
-        """
+        have the form `name = "queue:X"`. Raises ConfigError: the text is not TOML, or an entry is neither a queue nor a
+        topic."""
         import tomllib  # 7 ms, which only those pay who have such a file
 
         try:
@@ -127,14 +121,10 @@ class NamingContext:
     def from_properties(cls, text: str) -> NamingContext:
         """Read a `jndi.properties` of ActiveMQ, Artemis or Qpid.
 
-        It has entries such as `queue.NAME=X`, `topic.NAME=X` and `connectionfactory.NAME=URL`; docs/naming.md
-        lists all keys. The letter case of the prefixes does not matter. Entries with another prefix go into
-        `environment`.
-
-        Raises:
-            ConfigError: an entry has no physical name, or an address that says neither queue nor topic, or one name
-                stands for two destinations. The error names the line.
-        """
+        It has entries such as `queue.NAME=X`, `topic.NAME=X` and `connectionfactory.NAME=URL`; docs/naming.md lists all
+        keys. The letter case of the prefixes does not matter. Entries with another prefix go into `environment`. Raises
+        ConfigError: an entry has no physical name, or an address that says neither queue nor topic, or one name stands
+        for two destinations. The error names the line."""
         context = cls()
         for line, key, value in read_properties(text):
             context.properties[key] = value
@@ -152,13 +142,9 @@ class NamingContext:
         return more
 
     def bind(self, name: str, destination: Destination | str) -> None:
-        """Register a name for an administered destination, given as a `Destination` or as text.
-
-        Raises:
-            NamingError: the destination is temporary (R2d).
-            ConfigError: the text is neither `queue:X` nor `topic:X`, or the name already stands for another
-                destination.
-        """
+        """Register a name for an administered destination, given as a `Destination` or as text. Raises NamingError: the
+        destination is temporary (R2d); ConfigError: the text is neither `queue:X` nor `topic:X`, or the name already
+        stands for another destination."""
         bound = destination if isinstance(destination, Destination) else _parsed(destination)
         if bound is None:  # the error does not show the value: a connection URL may hold a password
             raise ConfigError(f"{name!r}: its value says neither queue nor topic; write queue:X or topic:X")

@@ -194,11 +194,8 @@ class Properties(FrozenMap[str, PropertyValue]):
     """The typed properties of a message: immutable, checked by the rules of JMS, with secrets masked in `repr`.
 
     Values have a JMS type: str is a String, bool a Boolean, int an Integer, float a Double; Byte, Short, Long and Float
-    are the types of these names. Other subclasses of str, int and float become the plain type.
-
-    Raises:
-        ConfigError: JMS does not allow a name, a value has another type, or an integer is too large for its type.
-    """
+    are the types of these names. Other subclasses of str, int and float become the plain type. Raises ConfigError: JMS
+    does not allow a name, a value has another type, or an integer is too large for its type."""
 
     __slots__ = ()
 

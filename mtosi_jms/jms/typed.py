@@ -95,14 +95,8 @@ def write_value(value: BodyValue) -> tuple[str, str]:
 
 
 def read_value(dt: str, text: str, *, on_invalid: OnInvalid = "fail", name: str = "value") -> BodyValue:
-    """Return the value of a text.
-
-    Args:
-        on_invalid: what to do if `dt` is unknown or the text is invalid for it.
-
-    Raises:
-        DecodeError: `dt` is unknown or the text is invalid for it, and `on_invalid` is `fail`.
-    """
+    """Return the value of a text. `on_invalid`: what to do if `dt` is unknown or the text is invalid for it. Raises
+    DecodeError: `dt` is unknown or the text is invalid for it, and `on_invalid` is `fail`."""
     reader = _READERS.get(dt.lower())
     try:
         if reader is None:
@@ -198,12 +192,8 @@ def _fill(element: etree._Element, value: BodyValue) -> None:
 
 
 def read_content(document: bytes, *, on_invalid: OnInvalid = "fail") -> Content:
-    """Return the content of a `<map>` or `<stream>`.
-
-    Raises:
-        XmlError: the document is not well-formed.
-        DecodeError: the root element has another name, a name comes twice, or, with `fail`, a value is invalid.
-    """
+    """Return the content of a `<map>` or `<stream>`. Raises XmlError: the document is not well-formed; DecodeError: the
+    root element has another name, a name comes twice, or, with `fail`, a value is invalid."""
     root = parse_xml(document)
     if root.tag == "stream":
         return tuple(_value(element, on_invalid) for element in root.iterchildren(tag=etree.Element))

@@ -27,11 +27,8 @@ class ManualClock:
         clock.advance(31)
 
     Code that waits for a message blocks in real time. A time limit on this clock expires only if the test has advanced
-    the clock before the SDK next checks the limit.
-
-    Args:
-        start: initial time in seconds. Where the SDK needs the time of day, seconds since 1970.
-    """
+    the clock before the SDK next checks the limit. `start`: initial time in seconds. Where the SDK needs the time of
+    day, seconds since 1970."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = float(start)
@@ -82,11 +79,8 @@ class ManualClock:
     def call_later(self, seconds: float, action: Callable[[], object]) -> None:
         """Schedule an action. The call of `advance` that reaches its due time runs it.
 
-        An action with 0 seconds waits for `advance` too: it never runs inside `call_later`.
-
-        Raises:
-            ConfigError: `seconds` is negative.
-        """
+        An action with 0 seconds waits for `advance` too: it never runs inside `call_later`. Raises ConfigError:
+        `seconds` is negative."""
         if not seconds >= 0:
             raise ConfigError(f"seconds must be at least 0, not {seconds}")
         with self._lock:

@@ -82,15 +82,10 @@ def reorder(messages: Iterable[M], seed: int, *, span: int | None = None) -> lis
 
 
 def delay(messages: Iterable[M], at: Chosen, *, behind: int = 1) -> list[M]:
-    """Deliver messages later: others that were sent after them overtake them.
-
-    Args:
-        at: the messages that are delayed; they keep their order among themselves.
-        behind: how many messages that are not delayed overtake each of them; at the end of the list there may be fewer.
-
-    Raises:
-        ConfigError: nothing would change, since nothing follows the chosen messages; `behind` is below 1.
-    """
+    """Deliver messages later: others that were sent after them overtake them. `at`: the messages that are delayed; they
+    keep their order among themselves. `behind`: how many messages that are not delayed overtake each of them; at the
+    end of the list there may be fewer. Raises ConfigError: nothing would change, since nothing follows the chosen
+    messages; `behind` is below 1."""
     if behind < 1:
         raise ConfigError(f"behind must be at least 1, not {behind}")
     given = list(messages)

@@ -58,13 +58,8 @@ class InterceptedConnection(Connection):
 
         with exchange([Ems()], intercept_supplier=cut) as pair: ...
 
-    Args:
-        connection: does the work; closed with this one.
-        interceptor: gets each step; without one only `sessions` is of use.
-
-    Attributes:
-        sessions: the sessions that were made and are open.
-    """
+    `connection`: does the work; closed with this one. `interceptor`: gets each step; without one only `sessions` is of
+    use. `sessions`: the sessions that were made and are open."""
 
     def __init__(self, connection: Connection, interceptor: Interceptor = _proceed) -> None:
         self.names = connection.names

@@ -124,16 +124,9 @@ def connect(
 
 
 def provider_url(url: str, names: NamingContext) -> tuple[str, str]:
-    """Return the URL of the provider itself, and its scheme, a key of `PROVIDERS`.
-
-    Args:
-        url: as for `connect`.
-        names: resolves a connection factory that the URL names.
-
-    Raises:
-        ConfigError: the URL is not text, or its scheme is unknown.
-        NamingError: the connection factory is not known.
-    """
+    """Return the URL of the provider itself, and its scheme, a key of `PROVIDERS`. `url`: as for `connect`. `names`:
+    resolves a connection factory that the URL names. Raises ConfigError: the URL is not text, or its scheme is unknown;
+    NamingError: the connection factory is not known."""
     _check_text(url)
     if is_jms_uri(url) and JmsUri.parse(url).parameters.get("jndiInitialContextFactory"):
         return url, "jvm"

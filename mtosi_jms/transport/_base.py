@@ -62,11 +62,7 @@ class _Closeable(Closeable):
 
 
 class Delivery(ABC):
-    """One message as handed to one consumer.
-
-    Attributes:
-        message: the message, with `redelivered` and `delivery_count` set.
-    """
+    """One message as handed to one consumer. `message`: the message, with `redelivered` and `delivery_count` set."""
 
     __slots__ = ("message",)
 
@@ -74,12 +70,9 @@ class Delivery(ABC):
 
     @abstractmethod
     def acknowledge(self) -> None:
-        """Tells the provider that the message was handled. No effect in other modes than CLIENT, or if repeated.
-
-        Raises:
-            IllegalStateError: the session was closed or recovered since, so the message will be delivered again.
-            TransportError: the provider failed; the message may be delivered again.
-        """
+        """Tells the provider that the message was handled. No effect in other modes than CLIENT, or if repeated. Raises
+        IllegalStateError: the session was closed or recovered since, so the message will be delivered again;
+        TransportError: the provider failed; the message may be delivered again."""
 
 
 Listener: TypeAlias = Callable[[Delivery], object]
@@ -95,11 +88,8 @@ InterruptionHook: TypeAlias = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Interruption:
-    """Marks the place among a consumer's messages where the connection was lost.
-
-    Attributes:
-        reason: the provider's text, without credentials.
-    """
+    """Marks the place among a consumer's messages where the connection was lost. `reason`: the provider's text, without
+    credentials."""
 
     reason: str
 
@@ -150,15 +140,9 @@ class Consumer(_Closeable):
         Messages come one at a time and in order. If `on_message` raises an exception, `on_error` is called, or the log
         is written without it. Then, in the modes AUTO, DUPS_OK and CLIENT, the message is delivered again at once,
         unless it was acknowledged. In a transacted session it stays part of the transaction, for the listener or
-        `on_error` to roll back. Once the connection is started, other threads may only close the session.
-
-        Args:
-            on_message: called with each delivery.
-            on_error: called in the same thread with the exception of `on_message`.
-
-        Raises:
-            IllegalStateError: it has a listener, it is closed, or another thread is using the session.
-        """
+        `on_error` to roll back. Once the connection is started, other threads may only close the session. `on_message`:
+        called with each delivery. `on_error`: called in the same thread with the exception of `on_message`. Raises
+        IllegalStateError: it has a listener, it is closed, or another thread is using the session."""
 
 
 class SendSettings(TypedDict, total=False):
@@ -175,12 +159,8 @@ class Session(_Closeable):
 
     A destination may be given as a name in the connection's naming context, or as `queue:X` or `topic:X`; an unknown
     name raises a NamingError. Every method but `close` raises IllegalStateError if the session is closed or another
-    thread is using it.
-
-    Attributes:
-        ack_mode: how its deliveries are acknowledged; ignored if `transacted`.
-        transacted: whether sends and receives take effect only at `commit`.
-    """
+    thread is using it. `ack_mode`: how its deliveries are acknowledged; ignored if `transacted`. `transacted`: whether
+    sends and receives take effect only at `commit`."""
 
     connection: Connection
     ack_mode: AckMode
@@ -225,10 +205,8 @@ class Session(_Closeable):
         """Sends a message if that is possible without waiting for room, a connection or the provider.
 
         The message keeps its place among the messages of the session. A transport may send it together with others. Its
-        outcome is not reported, because the provider does not confirm it.
-
-        Args:
-            can_wait: the message may be held back for some milliseconds, until others or the next send follow.
+        outcome is not reported, because the provider does not confirm it. `can_wait`: the message may be held back for
+        some milliseconds, until others or the next send follow.
 
         Returns:
             The message as sent, as from `send`. None if it was not sent and must be sent by `send`: so for messages
@@ -317,12 +295,8 @@ class Session(_Closeable):
         """Reads the messages that wait in a queue as `browser` does, but perhaps without bodies.
 
         Every transport can. One without BROWSE asks the broker's management, which tells headers and properties, in the
-        order of sending, and what a property of text has beyond the broker's own limit is cut.
-
-        Raises:
-            TransportError: besides what `browser` raises: the user may not ask the broker's management, or it does not
-                list more.
-        """
+        order of sending, and what a property of text has beyond the broker's own limit is cut. Raises TransportError:
+        besides what `browser` raises: the user may not ask the broker's management, or it does not list more."""
 
     @abstractmethod
     def count(self, queue: Destination | str, selector: str | None = None) -> int:
@@ -351,23 +325,17 @@ class Session(_Closeable):
     def commit(self) -> None:
         """Commits the messages that were sent and received since the last commit.
 
-        First it waits for asynchronous sends and their listeners (A13).
-
-        Raises:
-            IllegalStateError: the session is not transacted, or a completion listener commits its own session.
-            InvalidDestinationError: a destination does not exist any more; the transaction is rolled back.
-            ResourceLimitError: a destination has no room; the transaction is rolled back.
-        """
+        First it waits for asynchronous sends and their listeners (A13). Raises IllegalStateError: the session is not
+        transacted, or a completion listener commits its own session; InvalidDestinationError: a destination does not
+        exist any more; the transaction is rolled back; ResourceLimitError: a destination has no room; the transaction
+        is rolled back."""
 
     @abstractmethod
     def rollback(self) -> None:
         """Drops the messages sent since the last commit, and has those received since then delivered again.
 
-        It waits as `commit` does (A14).
-
-        Raises:
-            IllegalStateError: the session is not transacted, or a completion listener rolls back its own session.
-        """
+        It waits as `commit` does (A14). Raises IllegalStateError: the session is not transacted, or a completion
+        listener rolls back its own session."""
 
 
 class Producer(_Closeable):
@@ -483,11 +451,8 @@ class Connection(_Closeable):
     def stop(self) -> None:
         """Pauses delivery until `start`. A blocked receiver stays blocked, and its time-out goes on.
 
-        Returns when running listeners have returned. Called by a listener, it returns at once.
-
-        Raises:
-            IllegalStateError: it is closed.
-        """
+        Returns when running listeners have returned. Called by a listener, it returns at once. Raises
+        IllegalStateError: it is closed."""
 
     @abstractmethod
     def session(self, ack_mode: AckMode = AckMode.CLIENT, *, transacted: bool = False) -> Session:

@@ -320,11 +320,8 @@ class SendWindow:
     """Sends messages, of which at most `size` may be unconfirmed. Only the thread of the session may use it.
 
     After a send has failed, the next call waits for the outcomes of all sends and raises the error. So no send is open
-    after an error. The outcomes of the messages after the failed one are not reported.
-
-    Raises:
-        ConfigError: a size below 1.
-    """
+    after an error. The outcomes of the messages after the failed one are not reported. Raises ConfigError: a size below
+    1."""
 
     __slots__ = ("_open", "_sender", "_size")
 

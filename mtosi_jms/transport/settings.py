@@ -104,14 +104,9 @@ def provider(
 ) -> Provider:
     """Combine the arguments of a call, the environment variables and the configuration file.
 
-    The file is read if neither the call nor MTOSI_JMS_URL gives a URL, or if an environment is given.
-
-    Args:
-        environment: of the call; by default that of MTOSI_JMS_ENVIRONMENT, else the one that the file names.
-
-    Raises:
-        ConfigError: a file that cannot be read, an environment that it does not have, an unknown or misplaced value.
-    """
+    The file is read if neither the call nor MTOSI_JMS_URL gives a URL, or if an environment is given. `environment`: of
+    the call; by default that of MTOSI_JMS_ENVIRONMENT, else the one that the file names. Raises ConfigError: a file
+    that cannot be read, an environment that it does not have, an unknown or misplaced value."""
     arguments: dict[str, Any] = {"url": url, "names": names, **(given or {})}
     call = {name: value for name, value in arguments.items() if value is not None}
     if "password" in call:
@@ -235,14 +230,8 @@ def with_login(given: Mapping[str, Any]) -> dict[str, Any]:
     """Options of a connection, completed by the environment: `user`, `password` and `ca_file`.
 
     A password comes from `password`, else from `password_file`, else from the environment, where the variable with the
-    password goes before that with its file.
-
-    Args:
-        given: what the call and the URL say.
-
-    Raises:
-        ConfigError: a password file that cannot be read, or whose first line is empty.
-    """
+    password goes before that with its file. `given`: what the call and the URL say. Raises ConfigError: a password file
+    that cannot be read, or whose first line is empty."""
     complete = dict(given)
     complete.setdefault("user", os.environ.get(USER, ""))
     complete.setdefault("ca_file", os.environ.get(CA_FILE, ""))

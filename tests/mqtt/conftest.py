@@ -90,15 +90,8 @@ class Device:
 
 
 class Bench:
-    """A broker with devices on one side and JMS on the other.
-
-    Args:
-        kind: `activemq` or `artemis`.
-        broker: it.
-
-    Attributes:
-        session: of JMS, over STOMP.
-    """
+    """A broker with devices on one side and JMS on the other. `kind`: `activemq` or `artemis`. `broker`: it. `session`:
+    of JMS, over STOMP."""
 
     def __init__(self, kind: str, broker: BrokerProcess) -> None:
         self.kind, self.broker = kind, broker

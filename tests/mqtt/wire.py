@@ -66,11 +66,7 @@ def connect_packet(
 
 
 class Wire:
-    """A connection to the port of a broker where MQTT is spoken.
-
-    Args:
-        broker: which one.
-    """
+    """A connection to the port of a broker where MQTT is spoken. `broker`: which one."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._socket = socket.create_connection(("127.0.0.1", broker.endpoints.ports["mqtt"]), PATIENCE)

@@ -42,12 +42,8 @@ class Gate(Protocol):
 
 
 class ProviderUnderTest(Protocol):
-    """What the suite wants of a provider.
-
-    Attributes:
-        quiet: seconds of silence after `settle`, by which a message is known not to come; 0 where nothing is ever under
-            way.
-    """
+    """What the suite wants of a provider. `quiet`: seconds of silence after `settle`, by which a message is known not
+    to come; 0 where nothing is ever under way."""
 
     quiet: float
 

@@ -105,12 +105,8 @@ def _without(node: ast.FunctionDef) -> Iterator[Capability]:
 
 
 def render(declared: Declared, instead: Sequence[Instead]) -> str:
-    """The page.
-
-    Args:
-        declared: transport, one of `TITLES`, to its capabilities.
-        instead: what happens where one is lacking.
-    """
+    """The page. `declared`: transport, one of `TITLES`, to its capabilities. `instead`: what happens where one is
+    lacking."""
     lines = [INTRODUCTION, f"| capability | | {' | '.join(TITLES.values())} |", f"|---|---|{'---|' * len(TITLES)}"]
     lines += [
         f"| `{one.name}` | {one.value} | {' | '.join('yes' if one in declared[name] else 'no' for name in TITLES)} |"

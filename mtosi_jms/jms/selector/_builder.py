@@ -184,11 +184,8 @@ class Property(Operand, Condition):
 
 class PropertyNames:
     """The properties and headers of messages, by name: `P.JMSPriority` is a header, `P["name"]` the property `name`.
-
-    Args:
-        known: the names that attributes may have beside the six headers, each with its property.
-        source: where the names come from, for the error of an unknown one.
-    """
+    `known`: the names that attributes may have beside the six headers, each with its property. `source`: where the
+    names come from, for the error of an unknown one."""
 
     __slots__ = ("_known", "_source")
 

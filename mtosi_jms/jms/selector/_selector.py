@@ -332,11 +332,7 @@ class Selector:
     """A condition on the headers and properties of a message, never on its body (P15).
 
     Two selectors are equal if they have the same canonical text, which `str` gives. It is empty for a selector that
-    accepts everything.
-
-    Attributes:
-        identifiers: the names of properties and headers in the selector.
-    """
+    accepts everything. `identifiers`: the names of properties and headers in the selector."""
 
     __slots__ = ("_canonical", "_condition", "_headers", "identifiers", "text", "tree")
 
@@ -349,10 +345,8 @@ class Selector:
         self._canonical = "" if tree is None else render(tree)
 
     def matches(self, properties: Mapping[str, object]) -> bool | None:
-        """Evaluate the selector for properties. Headers are looked up among them by their names.
-
-        Args:
-            properties: values are str, bool, int, float, or None for a missing property.
+        """Evaluate the selector for properties. Headers are looked up among them by their names. `properties`: values
+        are str, bool, int, float, or None for a missing property.
 
         Returns:
             True, False, or None for unknown. The selector matches only if the result is True.
@@ -393,14 +387,8 @@ class Selector:
 
 
 def parse(text: str) -> Selector:
-    """Parse a selector of JMS 1.1, section 3.8.1.
-
-    Args:
-        text: the condition. If it is empty or blank, the selector accepts everything.
-
-    Raises:
-        SelectorError: the text is not a selector; `position` says where.
-    """
+    """Parse a selector of JMS 1.1, section 3.8.1. `text`: the condition. If it is empty or blank, the selector accepts
+    everything. Raises SelectorError: the text is not a selector; `position` says where."""
     if not isinstance(text, str):
         raise SelectorError(f"a selector is text, not {type(text).__name__}")
     return Selector(text, parse_tree(text) if text.strip(_BLANKS) else None)

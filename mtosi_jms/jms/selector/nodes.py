@@ -54,15 +54,9 @@ Segment: TypeAlias = tuple[str | None, ...]
 @dataclass(frozen=True, slots=True)
 class Pattern:
     """A pattern: `%` matches any text, also an empty one; `_` matches one character. After the escape both are literal.
-
-    Attributes:
-        position: offset of the pattern's literal in the selector, for errors.
-        escape_position: offset of the literal after ESCAPE.
-
-    Raises:
-        SelectorError: the escape is not one character, or precedes something else than `%`, `_` or itself, which SQL
-            does not allow.
-    """
+    `position`: offset of the pattern's literal in the selector, for errors. `escape_position`: offset of the literal
+    after ESCAPE. Raises SelectorError: the escape is not one character, or precedes something else than `%`, `_` or
+    itself, which SQL does not allow."""
 
     text: str
     escape: str | None = None

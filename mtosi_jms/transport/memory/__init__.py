@@ -46,15 +46,10 @@ _providers: dict[str, MemoryProvider] = {}
 
 
 def provider(name: str = "", *, clock: Clock | None = None, **limits: Any) -> MemoryProvider:
-    """The provider that `memory:NAME` reaches, made at the first call; the empty name is that of `memory:`.
-
-    Args:
-        clock: returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's.
-        limits: fields of `QueueLimits`; given later, they hold from then on.
-
-    Raises:
-        ConfigError: the provider exists and goes by another clock, or a limit is of the wrong type.
-    """
+    """The provider that `memory:NAME` reaches, made at the first call; the empty name is that of `memory:`. `clock`:
+    returns seconds since 1970, for timestamps and expiry; the first caller decides, by default the system's. `limits`:
+    fields of `QueueLimits`; given later, they hold from then on. Raises ConfigError: the provider exists and goes by
+    another clock, or a limit is of the wrong type."""
     with _lock:
         found = _providers.get(name)
         if found is None:

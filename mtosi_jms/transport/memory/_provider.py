@@ -52,12 +52,8 @@ class QueueLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryOptions(ConnectOptions, QueueLimits):
-    """What `connect("memory:...")` takes. The limits hold for the whole provider from then on.
-
-    Attributes:
-        clock: returns seconds since 1970, for timestamps and expiry; the first connection decides, by default the
-            system's.
-    """
+    """What `connect("memory:...")` takes. The limits hold for the whole provider from then on. `clock`: returns seconds
+    since 1970, for timestamps and expiry; the first connection decides, by default the system's."""
 
     clock: Clock | None = field(default=None, metadata=FUNCTION)
 
@@ -72,19 +68,10 @@ _REMEMBERED: Final = 10_000
 
 
 class MemoryProvider:
-    """Queues and topics inside one process; `MemoryConnection` is the way in. Safe for any number of threads.
-
-    Args:
-        name: shown in message ids and errors.
-        clock: returns seconds since 1970: what timestamps and expiry go by. Waiting goes by real time.
-
-    Attributes:
-        lock: held for every look at, and change of, what is in here.
-        gate: holds the completions of asynchronous sends, for tests.
-
-    Raises:
-        ConfigError: a limit of the wrong type.
-    """
+    """Queues and topics inside one process; `MemoryConnection` is the way in. Safe for any number of threads. `name`:
+    shown in message ids and errors. `clock`: returns seconds since 1970: what timestamps and expiry go by. Waiting goes
+    by real time. `lock`: held for every look at, and change of, what is in here. `gate`: holds the completions of
+    asynchronous sends, for tests. Raises ConfigError: a limit of the wrong type."""
 
     def __init__(self, name: str = "", *, clock: Clock = SYSTEM_CLOCK, **limits: Any) -> None:
         self.name = name

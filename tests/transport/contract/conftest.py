@@ -146,12 +146,8 @@ def started(provider: Any) -> Callable[..., Connection]:
 
 
 class Ear:
-    """A listener that remembers, and tells when it has heard enough.
-
-    Args:
-        enough: how many messages.
-        reaction: what it does with each, given how many it has heard.
-    """
+    """A listener that remembers, and tells when it has heard enough. `enough`: how many messages. `reaction`: what it
+    does with each, given how many it has heard."""
 
     def __init__(self, enough: int = 1, reaction: Callable[[Delivery, int], object] = lambda _, __: None) -> None:
         self.heard: list[Delivery] = []

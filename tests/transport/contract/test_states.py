@@ -80,11 +80,7 @@ def check(action: Callable[[], object], outcome: Outcome, state: str = "", what:
 
 @dataclass
 class Chain:
-    """A connection with all that hangs on it.
-
-    Attributes:
-        delivery: of a message that was sent for it.
-    """
+    """A connection with all that hangs on it. `delivery`: of a message that was sent for it."""
 
     connection: Connection
     session: Session

@@ -24,12 +24,8 @@ def compile_java(sources: Sequence[Path], jars: Sequence[Path], out: Path) -> No
 
 
 def compiled(jars: Mapping[str, Sequence[Path]], folder: Path) -> dict[str, bytes]:
-    """The class file for each of the two packages of the JMS API, by its path below `HOME`.
-
-    Args:
-        jars: of each API.
-        folder: for what is compiled.
-    """
+    """The class file for each of the two packages of the JMS API, by its path below `HOME`. `jars`: of each API.
+    `folder`: for what is compiled."""
     text = (HOME / "Crossing.java").read_text(encoding="utf-8")
     found = {}
     for api in APIS:

@@ -82,11 +82,8 @@ def folder(path: Path, java: Any) -> Directory:
 
 
 class Server:
-    """An LDAP server on loopback, with entries of LDIF.
-
-    Args:
-        kind: `unboundid`, a server of Java's in memory, or `openldap`.
-    """
+    """An LDAP server on loopback, with entries of LDIF. `kind`: `unboundid`, a server of Java's in memory, or
+    `openldap`."""
 
     def __init__(self, kind: str, home: Path, java: Any, entries: str = "") -> None:
         ldif = home / "entries.ldif"

@@ -72,12 +72,8 @@ class Scene:
         assert self.process.line() == "ready"
 
     def round(self, longest: float = 4.0, handled: int = 100) -> None:
-        """One fault at a random moment, and messages that get through after it.
-
-        Args:
-            longest: seconds that the fault lasts at most.
-            handled: how many messages.
-        """
+        """One fault at a random moment, and messages that get through after it. `longest`: seconds that the fault lasts
+        at most. `handled`: how many messages."""
         self._pause.wait(self._dice.uniform(0.1, 1.0))
         fault = FAULTS[self.faults.total() % len(FAULTS)]
         self.faults[fault] += 1

@@ -8,11 +8,8 @@ import threading
 
 
 class Proxy:
-    """Passes bytes between its port of loopback and another.
-
-    Args:
-        port: where the bytes go.
-        listen_in: whether `sent` is kept, which grows.
+    """Passes bytes between its port of loopback and another. `port`: where the bytes go. `listen_in`: whether `sent` is
+    kept, which grows.
 
     Attributes:
         port: its own.
