@@ -6,7 +6,10 @@ refer to by hand stands here.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 __all__ = [
     "COI",
@@ -31,6 +34,7 @@ __all__ = [
     "XSD",
     "XSI",
     "clark",
+    "local_name",
     "split_clark",
 ]
 
@@ -87,3 +91,8 @@ def split_clark(tag: str) -> tuple[str, str]:
         namespace, _, local = tag[1:].rpartition("}")
         return namespace, local
     return "", tag
+
+
+def local_name(element: etree._Element) -> str:
+    """The name of an element without its namespace."""
+    return split_clark(str(element.tag))[1]

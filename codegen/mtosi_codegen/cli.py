@@ -22,7 +22,7 @@ from mtosi_codegen.pipeline import UNKNOWN, Result, generate
 from mtosi_codegen.write import compare, is_generated, outdated, write, write_pages
 from mtosi_jms.cli.arguments import SHOWING, Parser, commands_of, complete, local, nearest, shown_as, write_manual
 from mtosi_jms.cli.program import WRONG_USAGE, run_program
-from mtosi_jms.cli.terminal import problem, say, tell, waiting
+from mtosi_jms.cli.terminal import problem, progress, say, tell
 from mtosi_jms.cli.terminal import write as say_lines
 from mtosi_jms.errors import MtosiError, SchemaError
 
@@ -159,7 +159,7 @@ def _package(text: str) -> str:
 def _result(args: argparse.Namespace) -> tuple[Result, float]:
     start = time.perf_counter()
     templates = getattr(args, "templates", None)
-    with waiting("reading the sources"):
+    with progress("reading the sources"):
         result = generate(args.sources, bindings=args.bindings, operations=args.operations, templates=templates)
     return result, time.perf_counter() - start
 
@@ -254,7 +254,7 @@ def _docs(args: argparse.Namespace) -> int:
     code = _problems(result, args)
     if (args.strict and result.findings) or _is_empty(result):
         return code
-    with waiting("making the pages"):
+    with progress("making the pages"):
         files = pages(result, _examples(args) if result.model.services else None)
     write_pages(args.out, files, MARK, complete=not result.failed)
     say(f"{args.out / 'index.html'}: {report.counted(len(files), 'file')}")

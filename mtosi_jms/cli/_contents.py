@@ -11,7 +11,7 @@ from lxml import etree
 from mtosi_jms.binding.events import events_of, logical_name
 from mtosi_jms.binding.release1 import fields_of
 from mtosi_jms.inventory import Hit, Routes, find_objects, given_name, is_object, label_of, name_text
-from mtosi_jms.namespaces import split_clark
+from mtosi_jms.namespaces import local_name
 from mtosi_jms.xmlbind import RawXml
 
 _NAMES: Final = ("objectName", "name", "aliasName", "id")
@@ -73,26 +73,22 @@ def _items(response: etree._Element, depth: int) -> list[etree._Element]:
 
 def _inside(level: Iterable[etree._Element]) -> Iterator[etree._Element]:
     for element in level:
-        yield from (one for one in element.iterchildren("*") if _local(one) != "vendorExtensions")
+        yield from (one for one in element.iterchildren("*") if local_name(one) != "vendorExtensions")
 
 
 def _item(element: etree._Element) -> tuple[str, str]:
     """An item of a list by its element, with its own name or that of its object, else the first text in it."""
     children = list(element.iterchildren("*"))
-    named = [one for wanted in _NAMES for one in children if _local(one) == wanted]
+    named = [one for wanted in _NAMES for one in children if local_name(one) == wanted]
     name = element if any(map(_is_rdn, children)) else named[0] if named else None
     if name is not None and any(map(_is_rdn, name.iterchildren("*"))):
-        return _local(element), name_text(name)
+        return local_name(element), name_text(name)
     texts = (str(text).strip() for text in (element if name is None else name).itertext())
-    return _local(element), next(filter(None, texts), "")
+    return local_name(element), next(filter(None, texts), "")
 
 
 def _is_rdn(element: etree._Element) -> bool:
-    return _local(element) == "rdn"
-
-
-def _local(element: etree._Element) -> str:
-    return split_clark(str(element.tag))[1]
+    return local_name(element) == "rdn"
 
 
 def events_in(notify: etree._Element, names: int) -> list[Group]:
@@ -106,7 +102,7 @@ def _object(hit: Hit) -> tuple[str, str]:
 
 def _event(event: etree._Element) -> tuple[str, str]:
     name = fields_of(event).get("objectName")
-    return logical_name(_local(event)), "" if name is None else name_text(name)
+    return logical_name(local_name(event)), "" if name is None else name_text(name)
 
 
 def _groups(items: Iterable[tuple[str, str]], names: int) -> list[Group]:

@@ -31,7 +31,7 @@ from mtosi_jms.cli.documents import (
 )
 from mtosi_jms.errors import MtosiError
 from mtosi_jms.jms.display import mask_credentials
-from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
+from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, local_name, split_clark
 from mtosi_jms.service.registry import Role, find_operations
 from mtosi_jms.soap import header_text
 from mtosi_jms.xmlbind import XmlWarning
@@ -133,7 +133,7 @@ def _body_element(body: etree._Element) -> etree._Element | None:
     first = next(iter(body), None)
     if first is None or first.tag not in _FAULTS:
         return first
-    detail = next((child for child in first if _local(child) in ("detail", "Detail")), None)
+    detail = next((child for child in first if local_name(child) in ("detail", "Detail")), None)
     return next(iter(detail), None) if detail is not None else None
 
 
@@ -151,7 +151,7 @@ def _fields(document: Document, *, secrets: bool) -> dict[str, str]:
     if header is not None and not secrets:
         mask_credentials(header)
     for child in header if header is not None else ():
-        found.setdefault(_local(child), _field_text(child))
+        found.setdefault(local_name(child), _field_text(child))
     return found
 
 
@@ -176,15 +176,11 @@ def _field_text(element: etree._Element) -> str:
 
 
 def _pair(element: etree._Element) -> str:
-    named = {_local(child): (child.text or "").strip() for child in element}
+    named = {local_name(child): (child.text or "").strip() for child in element}
     if "propName" in named:
         return f"{named['propName']}={named.get('propValue', '')}"
     text = _field_text(element)
-    return f"{_local(element)}=({text})" if len(element) else f"{_local(element)}={text}"
-
-
-def _local(element: etree._Element) -> str:
-    return split_clark(str(element.tag))[1]
+    return f"{local_name(element)}=({text})" if len(element) else f"{local_name(element)}={text}"
 
 
 def _show(facts: dict[str, Any], *, as_json: bool) -> None:

@@ -155,14 +155,14 @@ def _look(session: Session, args: argparse.Namespace, queue: Destination, target
 def _count(session: Session, args: argparse.Namespace, queue: Destination) -> int:
     told: dict[str, Any] = {"queue": str(queue), "selector": args.selector}
     if args.by is None:
-        with terminal.waiting("counting"):
+        with terminal.progress("counting"):
             told["count"] = min(session.count(queue, args.selector), args.limit or sys.maxsize)
         if args.json:
             terminal.print_json(told)
         else:
             terminal.say(str(told["count"]))
         return 0
-    with terminal.waiting("counting"):
+    with terminal.progress("counting"):
         found = session.count_by(queue, REASONS if args.by == "reason" else (args.by,), args.selector)
     rows = [
         (count, None if value is None else shown_properties({args.by: value})[args.by])

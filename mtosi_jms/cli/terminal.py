@@ -35,7 +35,6 @@ __all__ = [
     "table",
     "tell",
     "to_records",
-    "waiting",
     "write",
 ]
 
@@ -263,11 +262,6 @@ def progress(label: str, total: int | None = None) -> Iterator[Callable[..., Non
         return
     with _bar(label, total) as (bar, task):
         yield lambda steps, total=None: bar.update(task, advance=steps, total=total)
-
-
-def waiting(label: str) -> contextlib.AbstractContextManager[object]:
-    """A bar without a length on standard error while the block runs; nothing where that is not a terminal."""
-    return progress(label)
 
 
 @contextlib.contextmanager

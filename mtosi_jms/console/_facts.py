@@ -188,15 +188,9 @@ def _events(body: bytes, find: Callable[[etree._Element], list[etree._Element]])
 
 
 def _in_notify(root: etree._Element) -> list[etree._Element]:
-    return events_of(next((one for one in root.iter() if _local(one) == "notify"), None))
+    return events_of(next(root.iter("{*}notify"), None))
 
 
 def _in_reply(root: etree._Element) -> list[etree._Element]:
     """The alarms in a reply, whatever class they have."""
-    return [
-        parent for one in root.iter() if _local(one) == "perceivedSeverity" and (parent := one.getparent()) is not None
-    ]
-
-
-def _local(element: etree._Element) -> str:
-    return split_clark(element.tag)[1] if isinstance(element.tag, str) else ""
+    return [parent for one in root.iter("{*}perceivedSeverity") if (parent := one.getparent()) is not None]

@@ -20,7 +20,7 @@ from mtosi_jms.header import BY_TAG
 from mtosi_jms.jms import JmsMessage
 from mtosi_jms.jms.display import headers_of, mask_credentials, shown_properties
 from mtosi_jms.jms.message import jms_type_name
-from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, split_clark
+from mtosi_jms.namespaces import SOAP11, SOAP12, XSI, clark, local_name, split_clark
 from mtosi_jms.xmlbind import parse_xml
 
 try:
@@ -104,7 +104,7 @@ def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> dict[str, A
     rows = list(islice(_leaves(root if body is None else body, ""), NODES)) if form == "table" else []
     if form == "json":
         headers_json = {"headers": headers_of(message), "properties": masked}
-        text = json.dumps({**headers_json, "envelope": {_local(root): _plain(root)}}, indent=2, ensure_ascii=False)
+        text = json.dumps({**headers_json, "envelope": {local_name(root): _plain(root)}}, indent=2, ensure_ascii=False)
     else:
         etree.indent(root)
         text = str(etree.tostring(root, encoding="unicode"))
@@ -121,10 +121,6 @@ def shown(seen: Seen, form: str = "tree", *, whole: bool = False) -> dict[str, A
     }
 
 
-def _local(element: etree._Element) -> str:
-    return split_clark(str(element.tag))[1]
-
-
 def _children(element: etree._Element) -> list[etree._Element]:
     return [child for child in element if isinstance(child.tag, str)]
 
@@ -134,7 +130,7 @@ def _plain(element: etree._Element) -> Any:
     found: dict[str, Any] = {f"@{split_clark(str(name))[1]}": value for name, value in element.items()}
     text = (element.text or "").strip()
     for child in _children(element):
-        name, value = _local(child), _plain(child)
+        name, value = local_name(child), _plain(child)
         if name not in found:
             found[name] = value
         elif isinstance(found[name], list):
@@ -149,10 +145,10 @@ def _plain(element: etree._Element) -> Any:
 def _leaves(element: etree._Element, path: str) -> Iterator[tuple[str, str]]:
     """The leaves and attributes below an element; a name that comes again has its number."""
     children = _children(element)
-    again = Counter(map(_local, children))
+    again = Counter(map(local_name, children))
     numbers: Counter[str] = Counter()
     for child in children:
-        name = _local(child)
+        name = local_name(child)
         numbers[name] += 1
         here = f"{path}/{name}" + (f"[{numbers[name]}]" if again[name] > 1 else "")
         for attribute, value in child.items():

@@ -298,10 +298,9 @@ class Endpoint:
                 status, data = await _unless_gone(request, self._answer(posted, owner, url))
             finally:
                 self._in_hand -= 1
-        except TimeoutError:
-            status, data = 504, self._fault(ReplyTimeoutError("", "no answer in time"), envelope)
-        except MtosiError as error:
-            status, data = _status_of(error, envelope), self._fault(error, envelope)
+        except (TimeoutError, MtosiError) as error:
+            status, fault = _told(error, envelope)
+            data = self._fault(fault, envelope)
         except (Refused, _Gone):
             raise
         except Exception:
@@ -466,10 +465,9 @@ class Endpoint:
         envelope.header = header
         return 200, envelope.passed_on(tag)
 
-    def _fault(self, error: MtosiError, request: Envelope | None) -> bytes:
-        """The envelope with the fault for an error, in the form of the request's release; of that which is served, if
+    def _fault(self, fault: MtosiFault, request: Envelope | None) -> bytes:
+        """The envelope with a fault, in the form of the request's release; of that which is served, if
         the request cannot be read. It has the operation's exception, whose name follows from the request's (C17)."""
-        fault = error if isinstance(error, MtosiFault) else _fault_for(error, request)
         asked = header_of(request) if request is not None else getattr(self._source, "header", Header)()
         tag, version = (tag_of(request.body), request.version) if request is not None else ("", "1.1")
         header = like(asked)(
@@ -601,34 +599,21 @@ def _has_more(envelope: Envelope) -> bool:
     return envelope.fault is None and standing_of(place.number, place.end) in (Standing.BATCH, Standing.UNPLACED)
 
 
-def _status_of(error: MtosiError, request: Envelope | None) -> int:
-    """The HTTP status of an error; a request of None means that it could not be read."""
-    if request is None:
-        return 400
-    if isinstance(error, ReplyTimeoutError):
-        return 504
-    if _is_of_client(error):
-        return 400
-    return 503 if isinstance(error, TransportError | IllegalStateError) else 500
-
-
-def _is_of_client(error: MtosiError) -> bool:
-    """Whether JMS cannot carry what the client wants to send, a header field that is too long, say."""
-    return isinstance(error, ConfigError | MessageRefusedError) and not isinstance(error, NamingError)
-
-
-def _fault_for(error: MtosiError, request: Envelope | None) -> MtosiFault:
-    """The fault that tells a client of an error, without addresses and without anything that a peer sent."""
-    if isinstance(error, ReplyTimeoutError):
-        return MtosiFault("no answer in time", kind="internalError")
+def _told(error: MtosiError | TimeoutError, request: Envelope | None) -> tuple[int, MtosiFault]:
+    """The HTTP status of an error, and the fault that tells a client of it, without addresses and without anything that
+    a peer sent. A request of None means that it could not be read."""
+    if isinstance(error, MtosiFault):
+        return 400 if request is None else 500, error
+    if isinstance(error, TimeoutError | ReplyTimeoutError):
+        return 504, MtosiFault("no answer in time", kind="internalError")
     if isinstance(error, MessageRefusedError):
-        return MtosiFault("the provider refuses the message", fault_code="Client")
+        return 400, MtosiFault("the provider refuses the message", fault_code="Client")
     if isinstance(error, TransportError | IllegalStateError):
-        return MtosiFault("the provider cannot be reached", kind="unableToComply")
-    if request is None or _is_of_client(error):
-        return MtosiFault(str(error), fault_code="Client")
+        return 503, MtosiFault("the provider cannot be reached", kind="unableToComply")
+    if request is None or (isinstance(error, ConfigError) and not isinstance(error, NamingError)):
+        return 400, MtosiFault(str(error), fault_code="Client")  # what JMS cannot carry, such as a field too long
     log.warning("an exchange over HTTP failed: %s: %s", type(error).__name__, error)
-    return MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")
+    return 500, MtosiFault(f"the exchange failed: {type(error).__name__}", kind="internalError")
 
 
 def _plain(refused: Refused) -> Response:

@@ -1,4 +1,5 @@
-"""A password is nowhere: not in output, logs, errors and tracebacks of a command that fails, nor in any repr."""
+"""A password is nowhere: not in output, logs, errors and tracebacks of a command that fails, nor in any repr; and what
+is shown in its place."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import mtosi_jms as mtosi
 from mtosi_jms.broker import Endpoints
 from mtosi_jms.errors import AuthenticationError, MtosiError, TransportError
 from mtosi_jms.jms import JmsMessage, Queue, Topic
+from mtosi_jms.masking import is_secret, without, without_login
 from mtosi_jms.transport import connect
 from mtosi_jms.transport.stomp import parse_url
 
@@ -191,3 +193,41 @@ def test_no_frame_of_a_failed_connection_shows_it(url: str, in_url: bool) -> Non
     shown = "\n".join(str(value) for frame in frames for value in (frame.locals or {}).values())
     assert MARK not in shown
     assert "Hidden(***)" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("stomp://u:s3cret@h:1", "stomp://u:***@h:1"),
+        ("stomp://:s3cret@h", "stomp://:***@h"),
+        ("stomp://u@h:1", "stomp://u@h:1"),
+        ("stomp://h:61613", "stomp://h:61613"),
+        (
+            "failover:(stomp://u:s3cret@a:1,stomp+ssl://u:s3cret@b)?prefetch=1",
+            "failover:(stomp://u:***@a:1,stomp+ssl://u:***@b)?prefetch=1",
+        ),
+        ("tcp://h:1?jms.userName=u&jms.password=s3cret", "tcp://h:1?jms.userName=u&jms.password=***"),
+        ("http://u:s3cret@h/x?token=s3cret;size=3", "http://u:***@h/x?token=***;size=3"),
+        ("the price: 3, at 12:30@noon", "the price: 3, at 12:30@noon"),
+        ("memory:", "memory:"),
+    ],
+)
+def test_texts_with_urls(text: str, shown: str) -> None:
+    assert without_login(text) == shown
+
+
+@pytest.mark.parametrize(
+    "name", ["security", "MTOSI_security", "jms.password", "Passwd", "apiToken", "my_secret", "credentials"]
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", ["senderURI", "user", "MTOSI_objectType", "client_id"])
+def test_names_of_no_secrets(name: str) -> None:
+    assert not is_secret(name)
+
+
+def test_a_secret_of_ours_in_a_text_of_others() -> None:
+    assert without("login u/s3cret failed: s3cret", "s3cret") == "login u/*** failed: ***"
+    assert without("nothing to hide", "") == "nothing to hide"
