@@ -164,8 +164,8 @@ def test_a_broker_listens_on_loopback_alone(kind: str, request: pytest.FixtureRe
 @pytest.mark.obligation("SEC26")
 def test_an_orb_listens_on_loopback_unless_told_otherwise() -> None:
     assert OrbOptions().listen == "127.0.0.1"
-    for words in (["channel", "subscribe"], ["bridge", "--from", "corbaloc::a/b", "--to", "topic:A"]):
-        assert parser_for(words[0]).parse_args(words).listen_host == "127.0.0.1"
+    words = ["bridge", "--from", "corbaloc::a/b", "--to", "topic:A"]
+    assert parser_for("bridge").parse_args(words).listen_host == "127.0.0.1"
 
 
 @pytest.mark.obligation("SEC25")
