@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mtosi_jms.jms._destinations import KINDS, Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from mtosi_jms.jms._frozen import FrozenMap
 from mtosi_jms.jms._naming import NamesSource, NamingContext
 from mtosi_jms.jms._uri import JmsUri, is_jms_uri, shown
 from mtosi_jms.jms.message import (
@@ -15,6 +14,7 @@ from mtosi_jms.jms.message import (
     Content,
     DeliveryMode,
     Float,
+    FrozenMap,
     JmsMessage,
     Long,
     MessageType,

@@ -17,8 +17,7 @@ from urllib.parse import quote, unquote
 
 from mtosi_jms.errors import NamingError
 from mtosi_jms.jms._destinations import ADMINISTERED, Destination
-from mtosi_jms.jms._frozen import FrozenMap
-from mtosi_jms.jms.message import LONG_MAX, DeliveryMode
+from mtosi_jms.jms.message import LONG_MAX, DeliveryMode, FrozenMap
 from mtosi_jms.masking import shown_half_made
 
 _VARIANTS: Final = ("jndi", *ADMINISTERED)

@@ -122,16 +122,10 @@ class Consumer(_Closeable):
     def receive(self, timeout: float | None = None) -> Delivery | None:
         """Waits for the next message, and returns it (P10).
 
-        Args:
-            timeout: longest wait in seconds of real time; 0: do not wait; None: no limit.
-
-        Returns:
-            The delivery; None if the time ran out, or the consumer, session or connection was closed meanwhile.
-
-        Raises:
-            IllegalStateError: it is closed already, another thread is using the session, or the session has a listener.
-            TransportError: the provider failed.
-        """
+        `timeout`: longest wait in seconds of real time; 0: do not wait; None: no limit. None is returned if the time
+        ran out, or the consumer, session or connection was closed meanwhile. Raises IllegalStateError: it is closed
+        already, another thread is using the session, or the session has a listener; TransportError: the provider
+        failed."""
 
     @abstractmethod
     def listen(self, on_message: Listener, on_error: ErrorHook | None = None) -> None:
@@ -208,10 +202,8 @@ class Session(_Closeable):
         outcome is not reported, because the provider does not confirm it. `can_wait`: the message may be held back for
         some milliseconds, until others or the next send follow.
 
-        Returns:
-            The message as sent, as from `send`. None if it was not sent and must be sent by `send`: so for messages
-            that the provider confirms, and in transacted sessions.
-        """
+        Returns the message as sent, as from `send`. None if it was not sent and must be sent by `send`: so for messages
+        that the provider confirms, and in transacted sessions."""
         return None
 
     def send_async(self, destination: Destination | str, message: JmsMessage) -> Future[JmsMessage]:
