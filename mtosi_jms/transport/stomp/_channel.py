@@ -39,8 +39,7 @@ from mtosi_jms.transport.stomp._lacking import Management, Temporaries, forget, 
 from mtosi_jms.transport.stomp._link import Link, OnSettled
 from mtosi_jms.transport.stomp._messages import incoming, outgoing
 from mtosi_jms.transport.stomp._options import Address, StompOptions
-from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Subscriptions
-from mtosi_jms.transport.stomp._transaction import Transaction, transact
+from mtosi_jms.transport.stomp._subscriptions import Collector, Entry, Feed, Subscriptions, Transaction, transact
 
 log = logging.getLogger(__package__)
 

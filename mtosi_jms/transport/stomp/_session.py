@@ -27,8 +27,7 @@ from mtosi_jms.transport._threads import dropped
 from mtosi_jms.transport.stomp._channel import Channel
 from mtosi_jms.transport.stomp._frames import Frame
 from mtosi_jms.transport.stomp._options import Address, StompOptions
-from mtosi_jms.transport.stomp._subscriptions import Entry, Feed
-from mtosi_jms.transport.stomp._transaction import Begun
+from mtosi_jms.transport.stomp._subscriptions import Begun, Entry, Feed
 
 log = logging.getLogger(__package__)
 
