@@ -53,7 +53,7 @@ from mtosi_jms.testing import (
 )
 from mtosi_jms.transport.memory import MemoryConnection
 
-from ..waiting import PATIENCE, background
+from ..waiting import PATIENCE, background, until
 from .conftest import SmallEms
 
 WAYS = ["blocking", "asyncio"]
@@ -496,7 +496,7 @@ def test_requests_of_a_requestor_that_is_gone_are_not_carried_out(aio: bool) -> 
             batches: Any = ask(requestor, "living")
             supplier = mtosi.Supplier(connection, SUPPLIER, [ems], on_error=failures.append)
             if aio:
-                asyncio.run(served(supplier, batches))
+                asyncio.run(served(supplier, batches, failures))
             else:
                 with supplier:
                     assert list(batches) != []
@@ -504,9 +504,11 @@ def test_requests_of_a_requestor_that_is_gone_are_not_carried_out(aio: bool) -> 
     assert [type(one) for one in failures] == [InvalidDestinationError]
 
 
-async def served(supplier: Any, batches: Any) -> None:
+async def served(supplier: Any, batches: Any, failures: list[BaseException]) -> None:
+    """The two requests are in threads of their own: at the end of the block the other one may not have begun."""
     async with supplier.aio:
         assert await asyncio.to_thread(list, batches) != []
+        await asyncio.to_thread(until, lambda: failures)
 
 
 @pytest.mark.obligation("NOT7")
