@@ -267,7 +267,12 @@ def test_from_an_element_manager_to_a_table(
     with Ems(ems_command, tmp_path / "ems.ior", channel_ior, (bridge[bridge.index("--ems") + 1], service)):
         commands.append(command(*replaced(words_of(FIRST, "subscribe"), topic=topic, landing=landing)))
         commands[0].await_line("ready")
-        here = {"from": f"corbaname::127.0.0.1:{naming}", "password_file": password, "listen": "127.0.0.1", "to": topic}
+        here = {
+            "listen_host": "127.0.0.1",
+            "from": f"corbaname::127.0.0.1:{naming}",
+            "password_file": password,
+            "to": topic,
+        }
         publish = words_of(SECOND, "channel publish")
         second = replaced(words_of(SECOND, "bridge"), **{"from": channel_ior}, to=topic)
         for number, words in (("4711", replaced(bridge, **here)), ("4712", second)):
