@@ -35,14 +35,23 @@ _GRACE: Final = 0.25
 """Seconds that an interrupted call has before the connection's socket is closed under it."""
 
 
+def _is_reading_content(thread: Any) -> bool:
+    """Whether Artemis' client, which hands a large message over before its content is there, waits for the content."""
+    return any("LargeMessageController" in str(frame.getClassName()) for frame in thread.getStackTrace())
+
+
 class Watch(machine.blocking):
     """A block around a call to Java, which is interrupted at a deadline. If it does not end by that, as a blocked write
-    does not, the socket of `link` is closed. Raises TransportError: the call was interrupted, and failed."""
+    does not, the socket of `link` is closed. Raises TransportError: the call was interrupted, and failed.
 
-    __slots__ = ("_calls", "_lock", "_thread", "deadline", "fired", "link")
+    A call that receives has until `content_by` once the content of a message arrives; then `has_content` is set."""
 
-    def __init__(self, calls: set[Watch], deadline: float, link: Link | None = None) -> None:
+    __slots__ = ("_calls", "_lock", "_thread", "content_by", "deadline", "fired", "has_content", "link")
+
+    def __init__(self, calls: set[Watch], deadline: float, link: Link | None = None, content_by: float = 0.0) -> None:
         self.deadline = deadline
+        self.content_by = content_by
+        self.has_content = False
         self.fired = False
         self._calls = calls
         self.link = link
@@ -73,6 +82,9 @@ class Watch(machine.blocking):
             return
         with self._lock:
             if self._thread is None:
+                return
+            if now < self.content_by and _is_reading_content(self._thread):
+                self.deadline, self.has_content = self.content_by, True
                 return
             self.fired = True
             self._thread.interrupt()
@@ -316,9 +328,9 @@ class Channel:
         """Returns the time, by the monotonic clock, until which a call without a time-out of its own may take."""
         return time.monotonic() + self.options.send_timeout
 
-    def watched(self, deadline: float | None = None, link: Link | None = None) -> Watch:
+    def watched(self, deadline: float | None = None, link: Link | None = None, content_by: float = 0.0) -> Watch:
         """Returns a block in which calls to Java are ended at a deadline (monotonic clock; None: see `deadline`)."""
-        return Watch(self._calls, self.deadline() if deadline is None else deadline, link)
+        return Watch(self._calls, self.deadline() if deadline is None else deadline, link, content_by)
 
     def expect(self, callback: Callable[[Any], object]) -> int:
         """Registers a callback for an event of Java, and returns its number. The watching thread calls the callback."""

@@ -350,7 +350,8 @@ class JvmSession(BufferedSession[Entry, Feed]):
         received: Any = None
         now = time.monotonic()
         limit = math.inf if self.receives_until is None else max(self.receives_until, now) + _ANSWER / 2
-        watch = self.channel.watched(min(now + seconds + _ANSWER, limit))  # Artemis' client asks the broker
+        until = min(now + seconds + _ANSWER, limit)  # Artemis' client asks the broker
+        watch = self.channel.watched(until, content_by=self.channel.deadline())
         try:
             with watch, translated():
                 received = link.messages.receive(consumer, seconds)
@@ -358,7 +359,9 @@ class JvmSession(BufferedSession[Entry, Feed]):
                     return
                 message, java = link.messages.read(received, feed.spec.destination, link.marked)
         except (TransportError, IllegalStateError) as error:
-            if feed.closed or self._closed or machine.is_ending() or (watch.fired and received is None):
+            if feed.closed or self._closed or machine.is_ending():
+                return
+            if watch.fired and received is None and not watch.has_content:
                 return
             if watch.fired:  # a message was taken and not read: it comes again over another connection
                 self.channel.give_up(link, error)

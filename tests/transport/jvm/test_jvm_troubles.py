@@ -68,6 +68,22 @@ def proxies() -> int:
     return sum("(_pass)" in one.name for one in threading.enumerate())
 
 
+@pytest.mark.parametrize("kind", ["artemis"], indirect=True)
+def test_a_large_message_comes_over_a_slow_line(open_jvm: Any, proxy: Any, queue: Queue) -> None:
+    """Artemis hands a large message over before its content is there."""
+    connection = open_jvm(send_timeout=60.0)
+    session = connection.session()
+    body = b"<a>" + b"x" * 2**21 + b"</a>"
+    session.send(queue, JmsMessage(body=body))
+    proxy.slow(0.02)
+    with session.consumer(queue) as consumer:
+        delivery = consumer.receive(1.0)
+        assert delivery is not None
+        assert delivery.message.body == body
+        assert not delivery.message.redelivered
+        delivery.acknowledge()
+
+
 @pytest.mark.obligation("CON1")
 def test_attempts_to_connect_end_and_leave_nothing(open_jvm: Any, proxy: Any) -> None:
     """A consumer runtime tries again and again, as fast as it may."""
