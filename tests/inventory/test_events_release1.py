@@ -151,7 +151,7 @@ def test_events_of_1x_change_and_end_objects_of_tables() -> None:
         "<StateChange/>",
     ]
     messages = [{"body": _notified(event).encode(), "source_file": "f"} for event in told]
-    [batch] = events.event_batches([pa.RecordBatch.from_pylist(messages)], ["ME", "EQ"], [])
+    [batch] = events.event_batches([pa.RecordBatch.from_pylist(messages)], ["ME", "EQ"])
     rows = batch.to_pylist()
     assert [(row["_fact"], row["_name"], row["_told"]) for row in rows] == [
         ("gone", "MD=E/ME=7", None),
