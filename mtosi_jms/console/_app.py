@@ -408,6 +408,8 @@ class Console:
         return JSONResponse({"status": "up"})
 
     async def _nothing(self, request: Request, error: Exception) -> Response:
+        if request.url.path.startswith("/static/"):  # needs no token, and the page says what is watched
+            return PlainTextResponse("There is no such file.\n", 404)
         return await run_in_threadpool(self._missing, request, "There is no such page.")
 
     def _missing(self, request: Request, text: str, status: int = 404) -> Response:

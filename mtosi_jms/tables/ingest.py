@@ -492,7 +492,7 @@ def page_of(result: IngestResult, options: IngestOptions) -> Report:
     tables = {f"the table of {name}": f"../objectType={name}/" for name in result.rows if not options.table}
     ledger = {"the ledger, one sequence a line": "ledger.jsonl", "rejected files, one a line": "rejects.jsonl"}
     steps = {"Use the tables on a cluster": f"spark-submit {result.submit}"} if result.submit else {}
-    if result.rows and not options.table:
+    if result.rows and not options.table and not options.dry_run:
         out = shlex.quote(str(result.out))
         steps |= {
             "Draw the network": f"mtosi-jms topology {out} --out {shlex.quote(f'{result.out}-topology')}",

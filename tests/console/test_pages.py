@@ -195,6 +195,8 @@ def test_with_tokens_nobody_comes_in_without(traffic: Traffic, make: Any, visit:
         answer = browser.get(path)
         assert answer.status_code == 401
         assert "getAll" not in answer.text
+    nothing = browser.get("/static/nothing.js")
+    assert (nothing.status_code, nothing.text) == (404, "There is no such file.\n"), "no page that says what is watched"
     assert browser.get("/", headers={"Accept": "text/html"}).headers["location"] == "/login"
     assert browser.get("/", headers={"Authorization": "Bearer wrong"}).status_code == 401
     assert browser.get("/", headers={"Cookie": "mtosi-console=wrong"}).status_code == 401
