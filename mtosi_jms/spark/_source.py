@@ -14,7 +14,7 @@ import importlib
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -348,8 +348,8 @@ class FileStream(DataSourceStreamReader, ABC):
             scanned: list[Scanned] = []
             for looked in look(files, settings):
                 scanned += looked.scanned if not looked.error else [self.lost(looked.path, looked.error)]
-            plan = plan_scanned(scanned, settings, partial(self.index.earlier, first))
-        new = {scanned_path(each) for each in scanned}
+            new = {scanned_path(each) for each in scanned}
+            plan = plan_scanned(scanned, settings, partial(self._earlier, first, new))
         # The plan also has messages of earlier batches, because their sequences need them. They and their copies are
         # not read again.
         kept = [file for file in plan.files if new.issuperset((file.path, *file.duplicates))]
@@ -358,6 +358,11 @@ class FileStream(DataSourceStreamReader, ABC):
             _log.warning("not followed %s", reply)
         wanted = readable(replace(plan, files=tuple(kept)), self.settings)
         return [reject for reject in plan.rejects if reject.file in new], wanted
+
+    def _earlier(self, first: int, new: Collection[str], correlation_id: str) -> list[PlannedFile]:
+        """Return the messages of earlier batches; a new file may have the name of one that was removed."""
+        found = self.index.earlier(first, correlation_id)
+        return [replace(file, path=f"{file.path} (removed)") if file.path in new else file for file in found]
 
     def lost(self, path: str, what: str) -> Reject:
         if not self.options.keeps_changed:

@@ -268,15 +268,17 @@ def test_files_that_are_done_with(query: Query, landing: Path, put: Put, envelop
     assert query.names() == ["2"]
     assert [path.name for path in landing.iterdir()] == ["2.xml"]
     assert [path.name for path in kept.rglob("*.xml")] == (["1.xml"] if clean == "archive" else [])
-    put("1.xml", envelopes.batch("e", 1, True, envelopes.me("new")))
+    put("1.xml", envelopes.batch("e", 1, False, envelopes.me("new")))
     assert query.names() == ["new"], "a name that is free again"
     put("3.xml", envelopes.batch("f", 1, True, envelopes.me("3")))
     assert query.names() == ["3"]
     assert sorted(path.name for path in kept.rglob("*.xml")) == (
         ["1.xml", "2-1.xml", "2.xml"] if clean == "archive" else []
     )
+    put("1.xml", envelopes.batch("e", 2, True, envelopes.me("newer")))
+    assert query.names() == ["newer"], "also for the next batch of a sequence"
     assert query.start is not None
-    with pytest.raises(JournalDamageError, match="was trimmed up to 3"):
+    with pytest.raises(JournalDamageError, match="was trimmed up to 4"):
         query.restart().reader.partitions(start, query.start)
 
 
