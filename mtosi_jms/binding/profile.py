@@ -10,13 +10,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, get_args, runtime_checkable
 
 from mtosi_jms.errors import ConfigError
 from mtosi_jms.header import FIELDS, dialect_named
 from mtosi_jms.jms import FrozenMap
 from mtosi_jms.jms.message import DeliveryMode
-from mtosi_jms.xmlbind import XmlWarning
+
+if TYPE_CHECKING:  # a program that only receives messages needs no lxml
+    from mtosi_jms.xmlbind import XmlWarning
 
 __all__ = [
     "DEFAULT_TTL",

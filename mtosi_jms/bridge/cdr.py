@@ -205,28 +205,28 @@ def addresses_of(ior: str) -> list[tuple[str, int]]:
     """Hosts and ports to which an ORB may connect for a reference, including alternate addresses. Raises EventError:
     this is not a reference, or it has a profile other than IIOP, whose address cannot be read."""
     found: list[tuple[str, int]] = []
-    for address, components in _profiles(ior):
-        found.append(address)
-        found += [(other.string(), other.number("H")) for tag, other in components if tag == _ALTERNATE]
+    with _bounded("the reference ends"):
+        for address, components in _profiles(ior):
+            found.append(address)
+            found += [(other.string(), other.number("H")) for tag, other in components if tag == _ALTERNATE]
     return found
 
 
 def code_set_of(ior: str) -> int | None:
     """The charset of texts that a reference states, as its number in OSF's registry; None if it states none."""
-    found = (reader for _, components in _profiles(ior) for tag, reader in components if tag == _CODE_SETS)
-    reader = next(found, None)
-    return None if reader is None else reader.number("I")
+    with _bounded("the reference ends"):
+        found = (reader.number("I") for _, parts in _profiles(ior) for tag, reader in parts if tag == _CODE_SETS)
+        return next(found, None)
 
 
 def _profiles(ior: str) -> list[tuple[tuple[str, int], list[tuple[int, _Reader]]]]:
     """The address of each profile, and its components, each with a reader at its first field."""
     found = []
-    with _bounded("the reference ends"):
-        for tag, data in _reference(ior)[1]:
-            if tag not in (_COMPONENTS, _IIOP):
-                raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
-            if tag == _IIOP:
-                found.append(_iiop(data))
+    for tag, data in _reference(ior)[1]:
+        if tag not in (_COMPONENTS, _IIOP):
+            raise EventError(f"the reference has a profile of kind {tag}, which is not IIOP")
+        if tag == _IIOP:
+            found.append(_iiop(data))
     return found
 
 
@@ -559,7 +559,7 @@ def _to_quad(number: float) -> bytes:
     fraction, exponent = math.frexp(abs(number))
     bits = 0
     if not math.isfinite(number):
-        bits = 0x7FFF << _QUAD_FRACTION | (1 if math.isnan(number) else 0)
+        bits = 0x7FFF << _QUAD_FRACTION | math.isnan(number) << _QUAD_FRACTION - 1
     elif fraction:
         bits = (exponent + _QUAD_BIAS - 2 << _QUAD_FRACTION) + int(math.ldexp(fraction, _QUAD_FRACTION + 1))
     return ((math.copysign(1, number) < 0) << 127 | bits).to_bytes(16)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtosi_jms.bridge.cdr import decode_any, decode_typecode, encode_any, encode_typecode
+from mtosi_jms.bridge.cdr import addresses_of, code_set_of, decode_any, decode_typecode, encode_any, encode_typecode
 from mtosi_jms.bridge.events import (
     DEPTH,
     NULL,
@@ -71,6 +71,16 @@ def test_a_reference_is_carried_and_not_followed() -> None:
     ior = "IOR:" + (b"\0\0\0\0" + struct.pack(">I", 8) + b"IDL:x:1\0" + struct.pack(">III", 1, 0, 3) + b"abc").hex()
     value = Any(TypeCode(TCKind.objref, "IDL:x:1", "x"), ObjectReference(ior))
     assert decode_any(encode_any(value)) == value
+
+
+@pytest.mark.parametrize("tag", [1, 3])  # charsets, another address
+@pytest.mark.parametrize("octets", ["", "00", "0000000001"])
+def test_a_reference_with_a_component_that_is_cut(tag: int, octets: str) -> None:
+    part = bytes.fromhex(octets)
+    at = b"\0\1\2\0" + struct.pack(">I2sHIIII", 2, b"h\0", 99, 0, 1, tag, len(part)) + part
+    ior = "IOR:" + (b"\0\0\0\0" + struct.pack(">I", 8) + b"IDL:x:1\0" + struct.pack(">III", 1, 0, len(at)) + at).hex()
+    with pytest.raises(EventError, match="ends early"):
+        (code_set_of if tag == 1 else addresses_of)(ior)
 
 
 @given(st.binary(max_size=60))

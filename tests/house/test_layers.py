@@ -105,6 +105,12 @@ def test_an_exchange_loads_no_satellite_and_no_optional_library(structure: Modul
     assert not [module for module, layer in loaded.items() if layer in satellites]
 
 
+def test_a_connection_loads_no_xml() -> None:
+    program = "import sys, mtosi_jms; mtosi_jms.connect('memory:').close(); print('lxml' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_no_files_import_each_other_in_a_circle(structure: ModuleType) -> None:
     assert structure.circle(structure.MODULES) == []
 

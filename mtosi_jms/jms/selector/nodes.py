@@ -87,11 +87,13 @@ class Pattern:
         return (*done, tuple(segment))
 
     def matcher(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a text matches. What is between two `%` is taken at its first place,
-        which leaves the most text for the rest, and at no other, so that nothing backtracks."""
-        first, *rest = ("".join("." if one is None else re.escape(one) for one in some) for some in self.segments())
+        """Return a function that tells whether a text matches. What is between two `%` is taken at its first place
+        alone, which leaves the most text for the rest, and what is last at the end alone, so nothing backtracks."""
+        segments = self.segments()
+        first, *rest = ("".join("." if one is None else re.escape(one) for one in some) for some in segments)
         middle = "".join(f"(?>.*?{part})" for part in rest[:-1] if part)
-        full = re.compile(f"{first}{middle}.*{rest[-1]}" if rest else first, re.DOTALL).fullmatch
+        last = f"(?=.{{{len(segments[-1])}}})(?>.*)(?<={rest[-1]})" if rest else ""
+        full = re.compile(f"{first}{middle}{last}", re.DOTALL).fullmatch
         return lambda text: full(text) is not None
 
 

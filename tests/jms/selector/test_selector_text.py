@@ -264,7 +264,8 @@ def test_long_lists_are_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["%a" * 200 + "b", "%_a" * 200 + "b", "%" * 1000 + "b", "_%" * 200 + "b", "%a%" * 300]
+    "pattern",
+    ["%a" * 200 + "b", "%_a" * 200 + "b", "%" * 1000 + "b", "_%" * 200 + "b", "%a%" * 300, "%" + "a" * 10_000 + "b"],
 )
 def test_like_never_goes_back(pattern: str) -> None:
     """A pattern that takes a backtracking matcher longer than the world lasts."""
