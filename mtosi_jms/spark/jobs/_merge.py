@@ -352,7 +352,7 @@ class TableMerge:
         Closings are remembered, so what was gone before is not written again: it gets those facts with its next news.
         """
         names = news_names.select("_name").distinct()
-        last = f.element_at(FACTS, -1)
+        last = f.try_element_at(FACTS, f.lit(-1))  # a merge keeps no fact of an object of which nothing was told
         closed = []
         if new := self._applicable(self._news.closings):
             there = names
@@ -367,8 +367,9 @@ class TableMerge:
             if self._write == MERGE:  # of several the last one decides
                 remembered = [*{(one.object_type, one.name): one for one in remembered}.values()]
             pairs = self._closing_pairs(names, remembered)
-            if old is not None:  # since an object is gone no answer has had it
-                gone = f.when(last["_rank"] == _GONE, last["_time"]).otherwise(f.lit(_NEVER))
+            if old is not None:  # since an object is gone no answer has had it; to a merge what was before is the same
+                since = f.lit(None) if self._write == MERGE else f.try_element_at(FACTS, f.lit(1))["_time"]
+                gone = f.when(f.col(PRESENT), f.lit(_NEVER)).otherwise(since)
                 known = old.where(self._holds(None)).select("_name", gone.alias("_known"))
                 pairs = pairs.join(known, "_name", "left").where("_known is null or _time > _known").drop("_known")
             closed.append(pairs)
