@@ -3,7 +3,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py pyspark_version.py)
+SPARK_TESTS := $(addprefix tests/spark/test_,source.py derived_frames.py growth.py session.py)
 TOOLS := out/tools/bin
 ARGS ?=
 ROOM :=

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -94,3 +95,10 @@ def test_ci_goes_on_where_nothing_can_be_installed(run: Run) -> None:
     result = run(".ci/run", make=told, id="echo 0")
     assert (result.returncode, result.stdout.splitlines()) == (0, CI_STEPS)
     assert "no apt-get: maven" in result.stderr
+
+
+def test_the_files_that_it_names_are_there() -> None:
+    done = subprocess.run([MAKE, "-n", "spark"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    named = re.findall(r"\btests/\S+\.py\b", done.stdout)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
