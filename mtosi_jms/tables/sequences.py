@@ -253,10 +253,10 @@ class _Gaps:
     """The missing numbers from `first` on, found without counting through all numbers."""
 
     def __init__(self, numbers: Sequence[int], end: int | None, first: int) -> None:
-        last = end if end is not None else max(numbers, default=0)
+        last = first - 1 if not numbers else max(numbers) if end is None else end
         within = [number for number in numbers if first <= number <= last]
         self._bounds = [first - 1, *within, last + 1]
-        self.count = max(last - first + 1 - len(within), 0) if numbers else 0
+        self.count = max(last - first + 1 - len(within), 0)
 
     def __iter__(self) -> Iterator[int]:
         pairs = zip(self._bounds, self._bounds[1:], strict=False)

@@ -113,6 +113,12 @@ def test_a_sender_of_which_a_zero_was_seen_counts_from_zero(
     assert first.unexpected == ((0,) if first_batch == 1 else ())
 
 
+@pytest.mark.parametrize("first_batch", [0, 1, "auto"])
+def test_a_response_without_a_number_lacks_none(first_batch: Any) -> None:
+    [found] = reckon([Receipt("a", None, None, "x")], first_batch)
+    assert (found.complete, found.missing, found.missing_count, found.expected) == (True, (), 0, 1)
+
+
 def test_faults_alone_make_no_sequence() -> None:
     assert reckon([Receipt("c", None, None, "f", fault=True)]) == []
 
