@@ -275,7 +275,7 @@ class Parser(argparse.ArgumentParser):
         """The parser of the command that is given; else this one."""
         commands = commands_of(self)
         found = next((commands[word] for word in self._given if word in commands), self)
-        return found if isinstance(found, Parser) else self
+        return found._command() if isinstance(found, Parser) and found is not self else self
 
     def _short_usage(self) -> str:
         needed = [action for action in self._actions if action.required and action.option_strings]

@@ -113,7 +113,7 @@ def _show(page: Report, stages: Mapping[str, float]) -> None:
         terminal.say(note, "warn")
     _table("Time", ("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in stages.items()])
     for text, command in page.steps.items():
-        terminal.say(f"{text}: {command}", "dim")
+        terminal.note(f"{text}: {command}")
     facts = {fact.label: fact.value for fact in page.facts}
     spent = facts.pop("time")
     terminal.say(f"{', '.join(f'{value} {label}' for label, value in facts.items())}; in {spent}", "title")

@@ -491,7 +491,11 @@ def page_of(result: IngestResult, options: IngestOptions) -> Report:
     """Return the page of an ingest, with the files beside it and suggestions what to do next with the tables."""
     tables = {f"the table of {name}": f"../objectType={name}/" for name in result.rows if not options.table}
     ledger = {"the ledger, one sequence a line": "ledger.jsonl", "rejected files, one a line": "rejects.jsonl"}
-    steps = {"Use the tables on a cluster": f"spark-submit {result.submit}"} if result.submit else {}
+    steps = (
+        {"Use the tables on a cluster": f"spark-submit {result.submit}"}
+        if result.submit and not options.dry_run
+        else {}
+    )
     if result.rows and not options.table and not options.dry_run:
         out = shlex.quote(str(result.out))
         steps |= {
@@ -539,7 +543,8 @@ def _notes(result: IngestResult) -> list[str]:
         listed = ", ".join(f"{number(count)} {kind}s" for kind, count in sorted(others.items()))
         notes.append(f"Besides responses there were {listed}; they hold no rows.")
     if result.unfollowed:
-        notes.append(f"{number(len(result.unfollowed))} replies name files that were not read: see summary.json.")
+        first, count = result.unfollowed[0], number(len(result.unfollowed))
+        notes.append(f"{count} replies name files that were not read: see summary.json. {first.file} {first.reason}.")
     for name, columns in result.added.items():
         notes.append(f"New columns of {name}, of a newer release: {', '.join(columns)}.")
     if result.foreign:

@@ -135,6 +135,7 @@ def draw(
 def page_of(result: TopologyResult, options: TopologyOptions) -> Report:
     """Return the page of the job."""
     types = dict.fromkeys((*result.nodes, *result.unknown))
+    nodes = [(name, result.nodes.get(name, 0), result.unknown.get(name, 0)) for name in types]
     ends = [(name, count, result.dangling.get(name, 0)) for name, count in result.edges.items()]
     unknown = sum(result.unknown.values())
     notes = []
@@ -143,7 +144,7 @@ def page_of(result: TopologyResult, options: TopologyOptions) -> Report:
     if result.unnamed:
         notes.append(f"Objects without a name, which become no nodes: {number(result.unnamed)}.")
     if unknown:
-        notes.append("Objects that are only referred to are drawn hollow.")
+        notes.append("Objects that are only referred to are not in the snapshot; the picture has them hollow.")
     snapshot, out, place = quote(str(options.snapshot)), quote(str(result.out)), f"{result.out}/edges"
     return Report(
         title="The network of a snapshot",
@@ -157,11 +158,10 @@ def page_of(result: TopologyResult, options: TopologyOptions) -> Report:
         ],
         notes=notes,
         graph=result.graph,
-        charts={
-            "Nodes by type": {name: result.nodes.get(name, 0) + result.unknown.get(name, 0) for name in types},
-            "Edges by relationship": result.edges,
-        },
-        tables=[Table("Edges", ("relationship", "edges", "with an unknown end"), ends)],
+        tables=[
+            Table("Nodes", ("type", "in the snapshot", "only referred to"), nodes),
+            Table("Edges", ("relationship", "edges", "with an unknown end"), ends),
+        ],
         samples=result.samples,
         links={"the nodes": "../nodes/", "the edges": "../edges/"},
         steps={

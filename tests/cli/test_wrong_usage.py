@@ -83,6 +83,7 @@ TABLE = [
     ("replay landing --url memory: --to queue:AGAIN --rate 0", 2, "must be a number above 0"),
     ("queue browse queue:X --lmit 3", 2, "there is no option --lmit; did you mean --limit?"),
     ("queue brows queue:X", 2, "did you mean browse?"),
+    ("channel subscribe --cont 3", 2, "there is no option --cont; did you mean --count?"),
     ("queue count queue:X --url amqp://h:1", 1, "a URL that begins with jvm:"),
     ("queue count queue:X --url tcp://h:1", 1, "a URL that begins with jvm:"),
     ("queue count queue:X --url stmop://h:1", 1, "did you mean stomp:?"),

@@ -247,7 +247,10 @@ def test_the_command_prints_what_is_on_the_page(put: Put, landing: Path, envelop
     put("5.xml", envelopes.request())
     out = landing.parent / "o"
     assert main(["ingest", str(landing), "--out", str(out)]) == 0
-    page, text = (out / "_report" / "report.html").read_text(encoding="utf-8"), capsys.readouterr().out
+    page, (text, notes) = (out / "_report" / "report.html").read_text(encoding="utf-8"), capsys.readouterr()
+    assert "note: Draw the network: mtosi-jms topology" in notes
+    assert main(["ingest", str(landing), "--out", str(landing.parent / "dry"), "--dry-run"]) == 0
+    assert "Draw the network" not in capsys.readouterr().err, "there are no tables to draw"
     for title in ("Objects by type", "Objects by manufacturer", "Rejected", "Time"):
         assert f"<h2>{title}</h2>" in page
         assert title in text

@@ -398,7 +398,8 @@ def test_the_command_takes_packed_files_and_tells_of_replies(
     assert [found.file for found in result.rejected] == [str(landing / "bad.zip")]
     summary = json.loads((tmp_path / "out" / "_report" / "summary.json").read_text())
     assert summary["unfollowed"][0]["file"] == str(landing / "reply.xml")
-    assert "1 replies name files" in (tmp_path / "out" / "_report" / "report.html").read_text()
+    page = (tmp_path / "out" / "_report" / "report.html").read_text()
+    assert f"1 replies name files that were not read: see summary.json. {landing}/reply.xml names" in page
     result = write(landing, tmp_path / "out2", bulk_files=(str(transfer),))
     assert (result.rows, result.unfollowed, result.complete) == ({"ME": 15}, (), True)
     save("data.zip", zipped(*members.items()))
