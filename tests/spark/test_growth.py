@@ -353,8 +353,11 @@ def test_parquet_gets_the_rows_of_what_is_new(spark: Any, envelopes: Any, landin
     before = checkpoint.read_bytes()
     assert (network.ingest().created, rows()[-1]) == ({"ME": 1}, "two d")
     checkpoint.write_bytes(before)  # as if it was killed after the swap
-    assert (network.ingest().created, rows()[3:]) == ({}, ["parts c", "two d"])
+    found = network.ingest()
+    assert (found.created, found.foreign, rows()[3:]) == ({}, ["ME"], ["parts c", "two d"])
     assert network.ingest().stages == {}
+    network.put(answer("three", 1, 4, "e"))
+    assert network.ingest().foreign == [], "told once"
 
 
 def test_what_waits_for_ever_is_told(spark: Any, envelopes: Any, landing: Path) -> None:

@@ -353,8 +353,10 @@ class Growth:
         """Stage Parquet tables with the rows of the news: their files beside links to the present ones."""
         there = set(lake.labels(self._source.object_types))
         self._check_there(there)
+        self._versions = {label: lake.version(label) for label in sorted(there)}
+        before = self.checkpoint.tables
+        foreign = (label for label, now in self._versions.items() if label in before and before[label].version != now)
         counts: dict[str, Counts] = {}
-        foreign: list[str] = []
         for name, rows in written.rows.items():
             label = label_of(class_for(name))
             if label in there and not rows:
@@ -369,9 +371,6 @@ class Growth:
             present = sorted(lake.folder(label).glob("*.parquet"))
             if present and _leaves(present[0]) != _leaves(next(new.glob("*.parquet"))):
                 raise ConfigError(f"the table of {label} has other columns than its news: ingest into another folder")
-            self._versions[label] = lake.version(label)
-            before = self.checkpoint.tables.get(label)
-            foreign += [label] if before is not None and before.version != self._versions[label] else []
             for path in present:
                 _link(path, new / path.name)
         self._changed = tuple(counts)
@@ -484,7 +483,7 @@ class Growth:
     ) -> None:
         """Write the checkpoint, see `Checkpoint.save`."""
         tables = dict(self.checkpoint.tables)
-        for label in {*self._changed_columns, *self._changed}:
+        for label in {*self._versions, *self._changed_columns, *self._changed}:
             staged_table = staged.folder / f"{PREFIX}{label}"
             folder = staged_table if staged_table.is_dir() else None
             if folder is not None or (committed and label in self._changed):
