@@ -125,7 +125,7 @@ def _write_number(member: Enum, out: Any) -> None:
 
 
 def _read_member(kind: type[Member], arguments: Any) -> Member:
-    return list(kind)[int(arguments.read_long())]
+    return list(kind)[int(arguments.read_long()) & 0xFFFFFFFF]
 
 
 def _write_ids(ids: list[int], out: Any) -> None:

@@ -468,6 +468,13 @@ class CorbaSink(_End):
     """
 
     _channel_calls, _role, _their_role = FlowStyle.PULL, "supplier", "consumer"
+    _last: Sequence[StructuredEvent] = ()
+    _late: Sequence[StructuredEvent] = ()
+
+    def _done_late(self, name: str) -> None:
+        """Notes that the channel does not have the events of the last pull."""
+        if "pull_" in name:
+            self._late = (*self._last, *self._late)
 
     def connect(
         self,
@@ -502,8 +509,9 @@ class CorbaSink(_End):
             if self._over.is_set():
                 raise TransportError("disconnected")
             with machine.blocking():
-                maximum = int(arguments.read_long()) if self._grouped else 1
-            found = () if self._suspended else supplier(maximum, wait)
+                maximum = max(1, int(arguments.read_long())) if self._grouped else 1
+            found = () if self._suspended else self._late[:maximum] or supplier(maximum, wait)
+            self._last, self._late = found, self._late[len(found) :]
             if wait and not found and not self._grouped:
                 raise TransportError("there is no event")
             made = self._orb.to_java(found if found or self._grouped else [StructuredEvent()])

@@ -1,5 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
@@ -229,7 +230,11 @@ public class AckChannel {
             if (words[0].equals("refuse"))
                 refusing = numbers[0];
             if (words[0].equals("pull"))
-                pull();
+                try {
+                    pull();
+                } catch (InvocationTargetException error) {
+                    say("not pulled " + error.getCause().getClass().getSimpleName());
+                }
             if (words[0].equals("acknowledge")) {
                 acknowledge(numbers);
                 say("told");

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 from typing import Any as Anything
@@ -17,7 +18,8 @@ import pytest
 
 from mtosi_jms.bridge import BridgeFactory, BridgeOptions, BridgeStatus, FlowStyle, MessageType
 from mtosi_jms.bridge.corba import Orb, OrbOptions
-from mtosi_jms.bridge.events import RefusedEvent, any_of
+from mtosi_jms.bridge.endpoints import Grouping
+from mtosi_jms.bridge.events import RefusedEvent, StructuredEvent, any_of
 from mtosi_jms.bridge.qos import qos
 from mtosi_jms.errors import UnsupportedQoS
 from mtosi_jms.jms import Queue
@@ -25,7 +27,7 @@ from mtosi_jms.testing import MemoryChannel
 from mtosi_jms.transport import Backoff, connect
 
 from ..processes import Program
-from .bridges import MANY, ONE, PULL, PUSH, RELIABLE, SOON, STYLES, TYPES, World, number, to_channel, to_jms
+from .bridges import MANY, ONE, PULL, PUSH, RELIABLE, SOON, STYLES, TYPES, World, event, number, to_channel, to_jms
 from .ems import with_orb
 
 ASKED = {**RELIABLE, **qos(Retries=2, RetryInterval=2_000_000)}
@@ -141,6 +143,32 @@ def test_what_was_taken_too_late_is_not_taken_again(jacorb_jars: list[Path], pee
         source.disconnect()
         assert program.line() == "disconnected"
     assert taken == [1, 1]
+
+
+@pytest.mark.parametrize("grouping", Grouping, ids=lambda one: one.name)
+def test_what_was_given_too_late_is_given_again(
+    jacorb_jars: list[Path], peer: tuple[Program, str], grouping: Grouping
+) -> None:
+    """The channel was told TRANSIENT while the supplier still looked for events."""
+    program, address = peer
+    told = threading.Event()
+    numbers = count(1)
+
+    def supplier(most: int, wait: bool) -> list[StructuredEvent]:
+        told.wait(SOON)
+        return [event(next(numbers)) for _ in range(most)]
+
+    with Orb(OrbOptions(call_timeout=30.0, answer_timeout=0.3)) as orb:
+        sink = orb.channel(address).event_sink(PULL, grouping)
+        sink.connect(supplier)
+        program.say("pull")
+        assert program.line() == "not pulled TRANSIENT"
+        told.set()
+        for expected in ("1+2", "3+4") if grouping is Grouping.SEQUENCE_EVENT else "12":
+            program.say("pull")
+            assert program.line() == f"pulled -1 {expected}"
+        sink.disconnect()
+        assert program.line() == "disconnected"
 
 
 @STYLES
