@@ -78,8 +78,8 @@ class Child(Program):
             "MTOSI_JMS_PASSWORD": broker.endpoints.password,
         }
         if url.startswith("jvm:"):
-            # Java touches a young generation of 100 MB bit by bit, which looks like a leak for the first half hour.
-            variables["JAVA_TOOL_OPTIONS"] = "-Xmn8m"
+            # A small heap: Java touches a large one bit by bit, which looks like a leak for hours.
+            variables["JAVA_TOOL_OPTIONS"] = "-Xmx32m -Xmn8m"
         script = Path(__file__).with_name("soaking_process.py")
         command = [sys.executable, "-W", "error", script, role, url, os.environ.get("MTOSI_SOAK_PACE", "0.05")]
         log = None if os.environ.get("MTOSI_SOAK_CENSUS") else folder / f"{role}.txt"
