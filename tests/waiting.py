@@ -49,5 +49,11 @@ def threads_end() -> Iterator[None]:
 
 
 def _threads() -> set[threading.Thread]:
-    """Those that run. A thread of Java's, or one that logs while it ends, leaves a dummy behind, which never goes."""
-    return {thread for thread in threading.enumerate() if not thread.name.startswith("Dummy-")}
+    """Those that run. A thread of Java's, or one that logs while it ends, leaves a dummy behind, which never goes; one
+    on which Spark calls Python ends with the session."""
+    running = (thread for thread in threading.enumerate() if not thread.name.startswith("Dummy-"))
+    return {thread for thread in running if not _is_of_spark(thread)}
+
+
+def _is_of_spark(thread: threading.Thread) -> bool:
+    return str(getattr(getattr(thread, "_target", None), "__module__", "")).startswith("py4j.")
