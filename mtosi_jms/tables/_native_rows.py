@@ -57,8 +57,6 @@ _PLAIN, _DATE, _MOMENT, _INTEGER, _BY_PYTHON = range(5)
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
-_Names = Mapping[str, str]
-
 
 class _Plan:
     """The builders of columns as data; `rows.rs` describes the form."""
