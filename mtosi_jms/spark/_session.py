@@ -187,7 +187,8 @@ def _java(name: str, cores: int | None, folder: Path, settings: Mapping[str, str
         try:
             gateway = launch_gateway(conf=conf, popen_kwargs={"stderr": stream})  # type: ignore[no-untyped-call]
         except PySparkRuntimeError as error:
-            raise ConfigError(f"Java does not start: {_last_output(errors) or error}") from error
+            words = _last_output(errors) or str(error)
+            raise ConfigError(f"Java does not start: {words}{_half_downloaded(words)}") from error
         except KeyboardInterrupt as error:
             _kill_started(error)
             raise
@@ -208,6 +209,15 @@ def _kill_started(error: KeyboardInterrupt) -> None:
         if isinstance(process, subprocess.Popen):
             process.kill()
             process.wait()
+
+
+def _half_downloaded(words: str) -> str:
+    """Return advice if Maven has left a .pom without a .jar: Spark believes that such a package is complete."""
+    found = re.search(r"download failed: ([^#;!\s]+)#([^#;!\s]+);([^#;!\s]+)!", words)
+    if not found:
+        return ""
+    folder = Path("~/.m2/repository", *found[1].split("."), found[2], found[3])
+    return f"; if {folder} has a .pom and no .jar, remove it, or name the jars yourself: --conf spark.jars=..."
 
 
 def _last_output(errors: Path) -> str:

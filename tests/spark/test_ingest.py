@@ -312,7 +312,7 @@ def session_alone(work: str, **environment: str) -> str:
     return done.stderr
 
 
-def test_what_java_says_last_is_the_error(tmp_path: Path) -> None:
+def test_a_package_of_which_maven_has_half_is_named(tmp_path: Path) -> None:
     java = tmp_path / "bin/java"
     java.parent.mkdir()
     failure = "RuntimeException: [download failed: org.xerial.snappy#snappy-java;1.1.10.7!snappy-java.jar(bundle)]"
@@ -320,7 +320,9 @@ def test_what_java_says_last_is_the_error(tmp_path: Path) -> None:
     others = f'case "$*" in *launcher.Main*|*-version*) exec {real} "$@";; esac'
     java.write_text(f"#!/bin/sh\n{others}\necho '{failure}' >&2\nexit 1\n")
     java.chmod(0o755)
-    assert f"Java does not start: {failure}" in session_alone("pass", JAVA_HOME=str(tmp_path))
+    folder = "~/.m2/repository/org/xerial/snappy/snappy-java/1.1.10.7"
+    said = session_alone("pass", JAVA_HOME=str(tmp_path))
+    assert f"Java does not start: {failure}; if {folder} has a .pom and no .jar, remove it" in said
 
 
 @pytest.mark.endurance
